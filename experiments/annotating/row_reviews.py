@@ -16,10 +16,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from experiments.annotating.annotator_agreement import cohen_kappa, krippendorff_alpha
 from tracing.errors import DataError
+from tracing.strict_models import StrictModel
 from tracing.systems.conversations import (
     Conversation,
     Question,
@@ -34,7 +35,7 @@ REVIEWS, BEFORE = ".reviews.jsonl", ".before-review"
 Verdict = Literal["right", "drop", "undo"]
 
 
-class Review(BaseModel):
+class Review(StrictModel):
     """What one person says of one question; the last one of each person counts, and after `undo` none.
 
     Attributes:
@@ -42,8 +43,6 @@ class Review(BaseModel):
         question, answers: the texts that were found right, as they were or corrected; of a dropped row they do not
             matter.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     annotator: str = Field(min_length=1, max_length=60)
     row: str

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from attribution.cases import PASS_SCORE, Attribution, Blame, Case
 from attribution.judging.words import Judgement
@@ -21,15 +21,12 @@ from tracing.files.file_kinds import ATTRIBUTIONS, likeness
 from tracing.files.opening import read_file
 from tracing.formats import check_format
 from tracing.recording.redaction import Redaction
+from tracing.strict_models import StrictModel
 from tracing.systems.conversations import Question, first_problem
 from tracing.systems.protocol import OperationSpec
 
 
-class _Line(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Header(_Line):
+class Header(StrictModel):
     """The first line: what the attributions were made with, and whether replay checked them."""
 
     type: Literal["attributions"] = "attributions"
@@ -45,7 +42,7 @@ class Header(_Line):
         return f"{description}, checked by replay" if self.replayed else description
 
 
-class TraceLine(_Line):
+class TraceLine(StrictModel):
     """A trace that was read: `cases` judged questions, `failed` of them wrong; `problem` where it is damaged.
 
     Unless `all_judged`, only wrong answers are known, and nothing of how many were right.
@@ -95,7 +92,7 @@ def _checked(blame: Blame) -> Blame:
 _Blame = Annotated[Blame, AfterValidator(_checked)]
 
 
-class CaseLine(_Line):
+class CaseLine(StrictModel):
     """A wrong answer and its attribution: `decisive`, or `abstained`, or `failed` if attributing it failed.
 
     `incomplete` is the failed model call without which the verdict was reached.

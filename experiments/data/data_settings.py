@@ -5,19 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from tracing.strict_models import SettingsSection
 
 ADVERSARIAL = 5
 
 Positive = Annotated[int, Field(ge=1)]
 
 
-class _Section(BaseModel):
-    # `load_config` reports what is wrong with a setting: it knows what may be shown of it.
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True)
-
-
-class DataLimits(_Section):
+class DataLimits(SettingsSection):
     """How much of a data set to take; None takes everything."""
 
     conversations: Positive | None = None
@@ -28,7 +25,7 @@ class DataLimits(_Section):
     """Most questions about each conversation."""
 
 
-class LocomoSettings(_Section):
+class LocomoSettings(SettingsSection):
     """Which categories of LoCoMo are asked.
 
     Category 5 is left out unless listed: its gold reply is that the conversation does not say, so a memory that

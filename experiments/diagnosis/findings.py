@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, UNUSABLE_REPLY
 from attribution.signals import Signals, aggregate
@@ -15,6 +15,7 @@ from attribution.survival.flow import STAGES
 from experiments.attributing.attributions import Attributions, CaseLine, doubts_of
 from experiments.diagnosis.case_clusters import case_clusters
 from optimizer.evaluation.ladder import Rung, attainable
+from tracing.strict_models import StrictModel
 from tracing.systems.protocol import OperationSpec, Stage
 
 UNUSABLE_REMEDY = (
@@ -39,11 +40,7 @@ _SYSTEM: dict[Stage, str] = {
 }
 
 
-class _Fact(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Counts(_Fact):
+class Counts(StrictModel):
     """Counts of a diagnosis; `judged` is None if only failures were given."""
 
     traces: int
@@ -57,7 +54,7 @@ class Counts(_Fact):
     tokens: int
 
 
-class OperationLoss(_Fact):
+class OperationLoss(StrictModel):
     """What one operation is to blame for.
 
     `share` is its part of the loss inside the system, 0 to 1, weighted by confidence, with a 95 % bootstrap interval
@@ -82,7 +79,7 @@ class OperationLoss(_Fact):
     cases: tuple[str, ...]
 
 
-class LossByPrompt(_Fact):
+class LossByPrompt(StrictModel):
     """What the score would gain at most if none of the operations that a prompt steers made an error."""
 
     prompt: str
@@ -91,7 +88,7 @@ class LossByPrompt(_Fact):
     loss_ci: tuple[float, float]
 
 
-class FlowStep(_Fact):
+class FlowStep(StrictModel):
     """A stage that information reaches: in how many cases it did, and how many lost it since the stage before."""
 
     name: str
@@ -100,7 +97,7 @@ class FlowStep(_Fact):
     cases: tuple[str, ...] = ()
 
 
-class ClusterFact(_Fact):
+class ClusterFact(StrictModel):
     """A way in which several failures went wrong; `words` has `…` for what differs, which `example` fills in.
 
     `caveat` says what it does not prove.
@@ -114,7 +111,7 @@ class ClusterFact(_Fact):
     cases: tuple[str, ...]
 
 
-class Action(_Fact):
+class Action(StrictModel):
     """An action, by rank: what, why, the maximum gain in score, and whether a prompt can do it."""
 
     what: str
@@ -125,14 +122,14 @@ class Action(_Fact):
     cases: tuple[str, ...]
 
 
-class DiagnosedCase(_Fact):
+class DiagnosedCase(StrictModel):
     """A failure, with the id that other facts use for it."""
 
     id: str
     line: CaseLine
 
 
-class Diagnosis(_Fact):
+class Diagnosis(StrictModel):
     """All facts of a diagnosis; `prompts_known` says whether a missing prompt means that there is none.
 
     Cases are named `c1`, `c2`, … in the order of the attributions. `fixable` is the part of the loss that lies with

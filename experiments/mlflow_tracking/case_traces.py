@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from attribution.attributor import SURVIVAL
 from experiments.display.terminal import literal
 from experiments.runs.seen_cases import SeenCase
@@ -24,6 +22,7 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.mlflow_traces import token_usage, values_by_role
 from tracing.interchange.spans import nanoseconds
 from tracing.recording.redaction import Redaction, excerpt
+from tracing.strict_models import StrictModel
 
 LONGEST_TITLE = 900
 """In characters: MLflow keeps 1,000 of a request's preview."""
@@ -121,10 +120,8 @@ def _key(seen_case: SeenCase) -> _Key:
     return seen_case.case.conversation, seen_case.case.question.id
 
 
-class CaseSpan(BaseModel):
+class CaseSpan(StrictModel):
     """An operation as a span; times are in nanoseconds since the epoch, moved as `CaseTrace` says."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     operation: str
     name: str
@@ -138,10 +135,8 @@ class CaseSpan(BaseModel):
     attributes: Mapping[str, Any]
 
 
-class CaseFeedback(BaseModel):
+class CaseFeedback(StrictModel):
     """An assessment; `operation` is the one whose span it is on, None for the whole trace."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     value: float | str
@@ -151,7 +146,7 @@ class CaseFeedback(BaseModel):
     metadata: Mapping[str, str] = {}
 
 
-class CaseTrace(BaseModel):
+class CaseTrace(StrictModel):
     """A case as a trace.
 
     A memory may be built long before it is asked. The trace has the time of the work alone: what came before a pause is
@@ -162,8 +157,6 @@ class CaseTrace(BaseModel):
         asked: the question as MLflow lists it, unlike all others of its set.
         prompts: name in the registry → digest of the text that made it.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     asked: str

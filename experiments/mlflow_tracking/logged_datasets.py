@@ -10,12 +10,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from experiments.mlflow_tracking.run_artifacts import EXPECTED
 from experiments.mlflow_tracking.store import PARENT, TrackingStore
 from experiments.mlflow_tracking.writes import Write, batches
 from optimizer.evaluation.scores import Splits
+from tracing.strict_models import StrictModel
 from tracing.systems.conversations import Question
 
 CONTEXT = "mlflow.data.context"
@@ -33,10 +32,8 @@ _DIGEST = "memtune_digest"
 _BATCH = 100
 
 
-class SplitData(BaseModel):
+class SplitData(StrictModel):
     """A split: the data set's name or path, its digest, and how many conversations and questions it has."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     use: str

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Annotated
 from uuid import uuid4
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from experiments.mlflow_tracking import logged_datasets, prompt_versions, run_artifacts, trace_writes, writes
 from experiments.mlflow_tracking.store import TIMEOUT_SECONDS, TrackingStore, in_words, is_refusal
@@ -25,6 +25,7 @@ from tracing.errors import RunError
 from tracing.formats import read_stamped, stamped
 from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import Redaction
+from tracing.strict_models import StrictModel
 from tracing.systems.conversations import first_problem
 
 OUTBOX = "mlflow-outbox.jsonl"
@@ -36,10 +37,8 @@ SLOW_SECONDS = 5.0
 """How long writes may delay a run before the store counts as slow."""
 
 
-class _Header(BaseModel):
+class _Header(StrictModel):
     """The first line of the file: where the writes go."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     uri: str
     experiment: str

@@ -8,20 +8,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
-
 from experiments.mlflow_tracking.store import PARENT, TrackingStore
 from tracing.recording.redaction import redact
+from tracing.strict_models import StrictModel
 
 _TABLES = "mlflow.loggedArtifacts"
 
 _Element = TypeVar("_Element")
 
 
-class Write(BaseModel):
+class Write(StrictModel):
     """One write; `run` names the run it goes to (`TrackingStore.run_id`)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     run: str = PARENT
 

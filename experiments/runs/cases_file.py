@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from experiments.runs.earlier_names import by_current_side, current_split
 from experiments.runs.folder import CASES, CONFIG, VERDICTS
@@ -20,6 +20,7 @@ from tracing.errors import RunError
 from tracing.files.opening import read_file
 from tracing.formats import read_stamped, stamped
 from tracing.recording.redaction import Redaction, redact
+from tracing.strict_models import StrictModel
 from tracing.systems.conversations import first_problem
 
 if TYPE_CHECKING:
@@ -33,14 +34,10 @@ Verdicts = Mapping[tuple[str, str, str], float]
 """Scores by conversation, question and reply."""
 
 
-class _Line(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+_AnyLine = TypeVar("_AnyLine", bound=StrictModel)
 
 
-_AnyLine = TypeVar("_AnyLine", bound=_Line)
-
-
-class CaseBlame(_Line):
+class CaseBlame(StrictModel):
     """A decisive blame of a wrong reply."""
 
     operation: str
@@ -52,7 +49,7 @@ class CaseBlame(_Line):
         return f"{self.error_type} · {self.operation}"
 
 
-class CaseReply(_Line):
+class CaseReply(StrictModel):
     """A reply with its score, and whether it counts as right; a wrong one with its blame.
 
     `page` is the page of its trace, relative to the run's folder; null if no trace was kept.
@@ -65,7 +62,7 @@ class CaseReply(_Line):
     page: str | None = None
 
 
-class RunCase(_Line):
+class RunCase(StrictModel):
     """A question of a split with its gold answers, and the replies under the prompts that it was asked with."""
 
     split: Annotated[SplitName, BeforeValidator(current_split)]
@@ -139,7 +136,7 @@ def read_cases(folder: RunFolder) -> list[RunCase]:
     return _lines_of(folder.path / CASES, RunCase, remedy)
 
 
-class VerdictLine(_Line):
+class VerdictLine(StrictModel):
     """The score of one reply to one question; the reply is as a trace has it."""
 
     conversation: str
@@ -169,7 +166,7 @@ def read_verdicts(folder: RunFolder) -> Verdicts:
     return {(line.conversation, line.question_id, line.reply): line.score for line in lines}
 
 
-def _text_of(kind: str, lines: Iterable[_Line]) -> str:
+def _text_of(kind: str, lines: Iterable[StrictModel]) -> str:
     rows = (json.dumps(stamped(kind, line.model_dump(mode="json")), ensure_ascii=False) for line in lines)
     return "".join(f"{row}\n" for row in rows)
 

@@ -9,9 +9,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationError,
     ValidatorFunctionWrapHandler,
@@ -33,16 +31,11 @@ from optimizer.tuning.results import Selector
 from tracing.errors import ConfigError
 from tracing.llm.settings import Limits, ModelSettings, Role
 from tracing.plugins import PluginRegistry
+from tracing.strict_models import SettingsSection
 from tracing.systems.registry import SYSTEMS
 
 
-class _Section(BaseModel):
-    # `load_config` reports what is wrong with a setting: it knows what may be shown of it.
-    # What stands under each key is its description in docs/configuration.md and in what `memtune init` writes.
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True)
-
-
-class Models(_Section):
+class Models(SettingsSection):
     """The model of each role; proposer and judge fall back to the task model, embedding to the embedded one."""
 
     task: ModelSettings = ModelSettings(model="qwen2.5-coder-0.5b")
@@ -66,7 +59,7 @@ class Models(_Section):
         return {role: settings for role in get_args(Role) if (settings := getattr(self, role)) is not None}
 
 
-class BudgetSettings(_Section):
+class BudgetSettings(SettingsSection):
     """Hard limits of a run; None is no limit. `money` is in the currency of the models' prices."""
 
     calls: Positive | None = None
@@ -84,7 +77,7 @@ class BudgetSettings(_Section):
         return Limits(calls=self.calls, tokens=self.tokens, money=self.money, seconds=seconds)
 
 
-class Tracking(_Section):
+class Tracking(SettingsSection):
     """Where MLflow keeps the run."""
 
     uri: str | None = None
@@ -99,7 +92,7 @@ def _without_commas(names: object) -> object:
     return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else names
 
 
-class PromptSettings(_Section):
+class PromptSettings(SettingsSection):
     """What a run starts from and what holds for every rewrite."""
 
     start: Path | None = None
@@ -119,7 +112,7 @@ class PromptSettings(_Section):
 _Value = bool | int | Annotated[float, Field(allow_inf_nan=False)] | str
 
 
-class SearchSettings(_Section):
+class SearchSettings(SettingsSection):
     """How an optimizer searches."""
 
     selector: Selector = "blame"
@@ -175,7 +168,7 @@ def _known_optimizers(names: str) -> str:
     return ",".join(_known_to(OPTIMIZERS, name) for name in optimizers_of(names))
 
 
-class RunConfig(_Section):
+class RunConfig(SettingsSection):
     """The settings of a run. Relative paths are relative to the folder of the file they are in."""
 
     system: Annotated[str, AfterValidator(partial(_known_to, SYSTEMS))] = "fact-memory"

@@ -6,13 +6,14 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from optimizer.evaluation.ladder import Rung
 from optimizer.evaluation.scores import Interval, Score
 from optimizer.gating.verdict import VerdictName
 from tracing.errors import DataError
 from tracing.formats import read_stamped, stamped
+from tracing.strict_models import StrictModel
 from tracing.systems.conversations import first_problem
 
 LADDER = "ladder.json"
@@ -21,11 +22,7 @@ LADDER = "ladder.json"
 _RUNGS = TypeAdapter(tuple[Rung, ...])
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class EvaluatedPrompts(_Part):
+class EvaluatedPrompts(StrictModel):
     """Prompts as they were named on the command line, with a score for each repetition and the mean of these.
 
     `answers` are those of the first repetition by conversation, each right (+) or wrong (-); tainted ones have none.
@@ -37,7 +34,7 @@ class EvaluatedPrompts(_Part):
     answers: dict[str, str]
 
 
-class EvaluationDifference(_Part):
+class EvaluationDifference(StrictModel):
     """The first prompts' score less that of `against`, with conversations as the unit of interval and test."""
 
     against: str
@@ -48,7 +45,7 @@ class EvaluationDifference(_Part):
     conversations: int
 
 
-class Evaluation(_Part):
+class Evaluation(StrictModel):
     """What was scored on which conversations; `difference` is null without other prompts to compare with."""
 
     system: str

