@@ -12,7 +12,7 @@ class StrictModel(BaseModel):
 class SettingsSection(StrictModel):
     """A section of a configuration; what stands under each key is its description in the documentation.
 
-    `load_config` reports what is wrong with a setting: it knows what may be shown of it, and the error would show a key.
+    `load_config` reports what is wrong with a setting: it knows what may be shown of it, which may be a key.
     """
 
     model_config = ConfigDict(hide_input_in_errors=True, use_attribute_docstrings=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from optimizer.evaluation.scores import settings_text
@@ -107,7 +106,7 @@ class JointChoice(AbstractContextManager["JointChoice"]):
             choices[f"setting {name}"] = [now[name], *(value for value in values if value != now[name])]
         self._study = JointStudy(f"round {this_round.n}", tuning.settings.studies, choices, reference)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self._study.end()
 
     def evaluate(self, combination: Combination, against: Sequence[Outcome]) -> Sequence[Outcome]:

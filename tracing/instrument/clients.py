@@ -14,7 +14,7 @@ def clients() -> Instrumentation:
     instrumentation = Instrumentation()
     for module, record in (("openai", openai), ("anthropic", anthropic)):
         if is_installed(module):
-            instrumentation.also(record().undo)
+            instrumentation.callback(record().undo)
     if "litellm" in sys.modules:  # to import it takes seconds
-        instrumentation.also(litellm().undo)
+        instrumentation.callback(litellm().undo)
     return instrumentation

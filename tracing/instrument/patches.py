@@ -6,12 +6,11 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import Context, ContextVar
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tracing.recording.recorder import open_recorder
 from tracing.recording.scope import bind, current
@@ -27,7 +26,7 @@ ResultHandler = Callable[[Any], None]
 """Takes what a recorded method returned."""
 
 
-class Instrumentation:
+class Instrumentation(ExitStack[None]):
     """Replaced methods; `undo`, or the end of a `with`, restores the originals.
 
     Example:
@@ -35,9 +34,6 @@ class Instrumentation:
         ...     isinstance(instrumentation, Instrumentation)
         True
     """
-
-    def __init__(self) -> None:
-        self._undo: list[Callable[[], None]] = []
 
     def replace(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
         """Replace a method of a class or an instance by `wrap(original)`; a method already wrapped stays."""
@@ -55,24 +51,11 @@ class Instrumentation:
             else:
                 setattr(owner, name, own)
 
-        self._undo.append(restore)
-
-    def also(self, undo: Callable[[], None]) -> None:
-        """Call this `undo` along with the rest."""
-        self._undo.append(undo)
+        self.callback(restore)
 
     def undo(self) -> None:
         """Restore everything; a second call does nothing."""
-        while self._undo:
-            self._undo.pop()()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.undo()
+        self.close()
 
 
 def within_each(around: Callable[..., AbstractContextManager[ResultHandler]]) -> Callable[[Any], Any]:

@@ -282,5 +282,5 @@ def watch(owner: Any, **names: str | Sequence[str]) -> Watched:
                 raise ConfigError(f"watch: {title} has no function {name!r}{did_you_mean(name, dir(owner))}")
             watched.replace(owner, name, decorate)
             watched.stages[name] = stage  # type: ignore[assignment]
-    watched.also(clients().undo)
+    watched.callback(clients().undo)
     return watched

@@ -9,7 +9,6 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import Token
 from math import isfinite
-from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
 from tracing.errors import TraceError
@@ -58,9 +57,7 @@ class ActiveOperation(RunningOperation):
             self._token: Token[Scope] = current.set(self)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         recorder = self.recorder
         if recorder is not None and not recorder.ended:  # the end of a trace has left the scopes inside it
             leave(self, self._token)

@@ -7,7 +7,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any
 
 Messages = Sequence[Mapping[str, Any]]
@@ -62,7 +61,7 @@ class CaptureServer:
         threading.Thread(target=self._server.serve_forever, name="capture", daemon=True).start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self._server.shutdown()
         self._server.server_close()
 

@@ -62,7 +62,7 @@ def mem0(memory: Any) -> Instrumentation:
     for part in (memory.llm, memory.embedding_model):
         client = getattr(part, "client", None)
         if client is not None and type(client).__module__.partition(".")[0] == "openai":
-            instrumentation.also(openai(client).undo)
+            instrumentation.callback(openai(client).undo)
     return instrumentation
 
 

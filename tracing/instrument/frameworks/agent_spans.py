@@ -173,8 +173,8 @@ def follow_spans(instrumentation: Instrumentation) -> None:
         )
     spans = SpanRecorder()
     provider.add_span_processor(spans)
-    instrumentation.also(spans.close)
-    instrumentation.also(surrounding(spans.scope_here))
+    instrumentation.callback(spans.close)
+    instrumentation.callback(surrounding(spans.scope_here))
     _switch_on(instrumentation, provider)
 
 
@@ -202,15 +202,15 @@ def _switch_on(instrumentation: Instrumentation, provider: TracerProvider) -> No
         else:
             os.environ[_CONTENT] = before
 
-    instrumentation.also(restore)
+    instrumentation.callback(restore)
     for module, path, beginning, ending in _SWITCHES:
         if is_installed(module):
             switch = operator.attrgetter(path)(import_module(module))
             switch(**beginning)
             if ending:
-                instrumentation.also(partial(switch, **ending))
+                instrumentation.callback(partial(switch, **ending))
     for entry in entry_points(group="openinference_instrumentor"):
         if entry.name not in _OWN:
             instrumentor = entry.load()()
             instrumentor.instrument(tracer_provider=provider)
-            instrumentation.also(instrumentor.uninstrument)
+            instrumentation.callback(instrumentor.uninstrument)

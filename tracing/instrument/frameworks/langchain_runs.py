@@ -44,8 +44,8 @@ def follow_runs(instrumentation: Instrumentation, answers: Collection[str]) -> N
     def forget() -> None:
         hooks._configure_hooks[:] = [hook for hook in hooks._configure_hooks if hook[0] is not hook_variable]
 
-    instrumentation.also(forget)
-    instrumentation.also(running(runs.here))
+    instrumentation.callback(forget)
+    instrumentation.callback(running(runs.here))
 
 
 class _Run(Step):

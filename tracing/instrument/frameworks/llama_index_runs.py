@@ -56,9 +56,9 @@ def follow_spans(instrumentation: Instrumentation) -> None:
     events = _Events(spans)
     root.add_span_handler(spans)
     root.add_event_handler(events)
-    instrumentation.also(lambda: root.span_handlers.remove(spans))
-    instrumentation.also(lambda: root.event_handlers.remove(events))
-    instrumentation.also(running(spans.here))
+    instrumentation.callback(lambda: root.span_handlers.remove(spans))
+    instrumentation.callback(lambda: root.event_handlers.remove(events))
+    instrumentation.callback(running(spans.here))
     for engine in with_subclasses(BaseChatEngine):
         for name in ("chat", "achat"):
             if name in vars(engine):
