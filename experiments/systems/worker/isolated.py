@@ -129,7 +129,7 @@ def called(
     def attempt() -> dict[str, Any]:
         with pool_of(environment).worker(access.concurrency, memory) as worker:
             arguments = {
-                name: written(name, call_arguments[name])
+                name: written(call_arguments[name])
                 for name in METHODS[method]
                 if name != "memory" or worker.holds is not memory
             }

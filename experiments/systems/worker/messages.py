@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
+from pydantic import BaseModel
 
 from tracing.errors import MemorySystemError
 from tracing.files.trace_lines import record_of
@@ -15,7 +16,7 @@ from tracing.recording.recorder import Recorder
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change, Intervention, Step, intervening
-from tracing.systems.layouts import Item, Parts
+from tracing.systems.layouts import Parts
 from tracing.systems.protocol import Answer, Memory
 
 T = TypeVar("T")
@@ -35,40 +36,22 @@ CHECK = "check"
 """What a worker can be asked besides: whether its system has what it needs."""
 
 
-def _parts_written(parts: Parts) -> dict[str, Any]:
-    return {
-        placeholder: [[item.role, item.name, item.kind, item.value] for item in items]
-        for placeholder, items in parts.items()
-    }
+_KINDS: Mapping[str, Any] = {"conversation": Conversation, "question": Question, "memory": Memory, "parts": Parts}
+"""The arguments that are more than JSON."""
 
 
-def _parts_read(data: Mapping[str, Any]) -> Parts:
-    return {placeholder: tuple(Item(*item) for item in items) for placeholder, items in data.items()}
-
-
-_WRITE: Mapping[str, Callable[[Any], Any]] = {
-    "conversation": lambda argument: argument.model_dump(mode="json"),
-    "question": lambda argument: argument.model_dump(mode="json"),
-    "memory": lambda argument: dict(argument.state),
-    "candidate": dict,
-    "parts": _parts_written,
-}
-_READ: Mapping[str, Callable[[Any], Any]] = {
-    "conversation": Conversation.model_validate,
-    "question": Question.model_validate,
-    "memory": Memory,
-    "parts": _parts_read,
-}
-
-
-def written(name: str, value: Any) -> Any:
+def written(value: Any) -> Any:
     """An argument as JSON."""
-    return _WRITE[name](value) if name in _WRITE else value
+    return msgspec.to_builtins(value, enc_hook=_as_builtin)
+
+
+def _as_builtin(value: Any) -> Any:
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else dict(value)
 
 
 def read(name: str, data: Any) -> Any:
     """The argument that `written` wrote."""
-    return _READ[name](data) if name in _READ else data
+    return msgspec.convert(data, _KINDS.get(name, Any), dec_hook=lambda model, values: model.model_validate(values))
 
 
 def result_written(method: str, result: Any) -> Any:
