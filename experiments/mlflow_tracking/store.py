@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from experiments.mlflow_tracking.sqlite_store import artifacts_beside, file_of, in_turn, is_ready, make_ready, store_uri
+from tracing.environment_variables import environment_with
 from tracing.errors import ConfigError
 from tracing.package_data import packaged_text
 from tracing.recording.credentials import without_credentials
@@ -191,7 +192,7 @@ class TrackingStore:
         variables = {name: value for name, value in variables.items() if name not in os.environ}
         # Importing MLflow takes seconds, for which nobody else should have to wait.
         import_module("mlflow.tracking")
-        with in_turn(self.uri), _environment(variables):
+        with in_turn(self.uri), environment_with(variables):
             yield
 
     @contextmanager
@@ -201,7 +202,7 @@ class TrackingStore:
 
         before = mlflow.get_tracking_uri() if mlflow.is_tracking_uri_set() else None
         variables = {"MLFLOW_EXPERIMENT_ID": self.experiment_id, "MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false"}
-        with _environment(variables):
+        with environment_with(variables):
             mlflow.set_tracking_uri(self.uri)
             try:
                 yield
@@ -210,20 +211,6 @@ class TrackingStore:
 
     def _key_of(self, name: str) -> str:
         return f"{self.key}/{name}" if name else self.key
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    previous = {name: os.environ.get(name) for name in variables}
-    os.environ |= variables
-    try:
-        yield
-    finally:
-        for name, value in previous.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def all_of(search: Callable[[str | None], Any]) -> Iterator[Any]:

@@ -26,7 +26,7 @@ ResultHandler = Callable[[Any], None]
 """Takes what a recorded method returned."""
 
 
-class Instrumentation(ExitStack[None]):
+class Instrumentation(ExitStack):
     """Replaced methods; `undo`, or the end of a `with`, restores the originals.
 
     Example:

@@ -117,14 +117,9 @@ class ResponseCache:
                 # One statement is a transaction of its own, in a third of the time.
                 self._db.execute(statement, rows[0])
                 return True
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
+            with self._db:
+                self._db.execute("BEGIN IMMEDIATE")
                 self._db.executemany(statement, rows)
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
             return True
         return False
 

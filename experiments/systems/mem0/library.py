@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import functools
-import os
 import shutil
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from experiments.systems.libraries import Library
+from tracing.environment_variables import environment_with
 from tracing.errors import ConfigError
 
 FACTS, UPDATE = "custom_fact_extraction_prompt", "custom_update_memory_prompt"
@@ -120,16 +120,8 @@ def _imported() -> Any:
     folder = tempfile.mkdtemp(prefix="memtune-mem0-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     settings = {"MEM0_TELEMETRY": "False", "MEM0_DIR": folder}
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
-    try:
+    with environment_with(settings):
         return import_module("mem0")
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 @dataclass(frozen=True, slots=True)

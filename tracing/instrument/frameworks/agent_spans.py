@@ -7,7 +7,6 @@ what memtune records by itself. Where a span is of a model that is asked, the cl
 from __future__ import annotations
 
 import operator
-import os
 from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
@@ -19,6 +18,7 @@ from opentelemetry import trace as telemetry
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.trace import StatusCode
 
+from tracing.environment_variables import environment_with
 from tracing.errors import ConfigError
 from tracing.graph.elements import Operation
 from tracing.graph.execution_graph import ExecutionGraph
@@ -193,16 +193,7 @@ _OWN = frozenset(("langchain", "llama_index", "openai", "anthropic", "mcp"))
 
 def _switch_on(instrumentation: Instrumentation, provider: TracerProvider) -> None:
     """Have every framework that is installed make spans, with what was said in them."""
-    before = os.environ.get(_CONTENT)
-    os.environ[_CONTENT] = "SPAN_ONLY"
-
-    def restore() -> None:
-        if before is None:
-            os.environ.pop(_CONTENT, None)
-        else:
-            os.environ[_CONTENT] = before
-
-    instrumentation.callback(restore)
+    instrumentation.enter_context(environment_with({_CONTENT: "SPAN_ONLY"}))
     for module, path, beginning, ending in _SWITCHES:
         if is_installed(module):
             switch = operator.attrgetter(path)(import_module(module))

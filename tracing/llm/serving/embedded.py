@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tracing.environment_variables import environment_with
 from tracing.errors import ConfigError, in_one_line
 from tracing.llm.serving.loopback import LoopbackServer, Route
 from tracing.llm.serving.prompt_slots import BATCH, SLOTS, TOGETHER, Slots
@@ -226,15 +227,9 @@ def _threads_that_sleep() -> Iterator[None]:
     they are woken at each step; so they look for some microseconds.
     """
     # The first chat and the first embedding may load their libraries at the same time.
-    with _LOADING:
-        # Its OpenMP reads these once, on loading; child processes do not need them.
-        absent = {name: value for name, value in _WAITING.items() if name not in os.environ}
-        os.environ.update(absent)
-        try:
-            yield
-        finally:
-            for name in absent:
-                del os.environ[name]
+    # Its OpenMP reads these once, on loading; child processes do not need them.
+    with _LOADING, environment_with({name: value for name, value in _WAITING.items() if name not in os.environ}):
+        yield
 
 
 def _load_chat(model: EmbeddedModel, threads: int) -> Slots:

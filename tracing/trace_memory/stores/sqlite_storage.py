@@ -172,15 +172,9 @@ class SqliteStorage:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._lock:
+        with self._lock, self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+            yield
 
     @contextmanager
     def _store_errors(self, action: str) -> Iterator[None]:
