@@ -11,11 +11,12 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from types import FrameType
 
 from tracing.llm.threads import THREAD
+from tracing.temporary_values import context_with
 
 INTERRUPTED = 130
 """Exit code of a command that was interrupted."""
@@ -91,17 +92,12 @@ def interruptible() -> Iterator[None]:
             signal.signal(number, after if handler is _not_begun else handler)
 
 
-@contextmanager
-def interrupts_shown_by(show: Callable[[str], None]) -> Iterator[None]:
+def interrupts_shown_by(show: Callable[[str], None]) -> AbstractContextManager[None]:
     """Let `show` say that calls are being finished: what draws the terminal again and again would overwrite a line.
 
     It is called in the handler of a signal, so it may do no more than note the text.
     """
-    token = _shown_by.set(show)
-    try:
-        yield
-    finally:
-        _shown_by.reset(token)
+    return context_with(_shown_by, show)
 
 
 def _tell(message: str) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from experiments.mlflow_tracking.sqlite_store import artifacts_beside, file_of, in_turn, is_ready, make_ready, store_uri
-from tracing.environment_variables import environment_with
 from tracing.errors import ConfigError
 from tracing.package_data import packaged_text
 from tracing.recording.credentials import without_credentials
 from tracing.recording.known_secrets import remember_address
 from tracing.recording.redaction import excerpt
+from tracing.temporary_values import environment_with
 
 PARENT = ""
 """The parent run of an experiment; the nested ones are `baseline`, `champion`, and one for each round."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
@@ -14,6 +14,7 @@ from tracing.recording.operations import ActiveOperation
 from tracing.recording.recorder import Recorder, current_recorder
 from tracing.recording.redaction import LONGEST_THINKING, excerpt
 from tracing.recording.scope import NOTHING, current
+from tracing.temporary_values import context_with
 
 _UNUSABLE = {"length": "cut short", "content_filter": "filtered", "refusal": "refused"}
 """Why a reply could not be used, by the reason for which it ended."""
@@ -117,11 +118,6 @@ def asked_by_library() -> bool:
 _ELSEWHERE: ContextVar[bool] = ContextVar("memtune_recorded_elsewhere", default=False)
 
 
-@contextmanager
-def recorded_elsewhere() -> Iterator[None]:
+def recorded_elsewhere() -> AbstractContextManager[None]:
     """Model calls made inside are recorded by who passes them on, and not by the recording of their client."""
-    token = _ELSEWHERE.set(True)
-    try:
-        yield
-    finally:
-        _ELSEWHERE.reset(token)
+    return context_with(_ELSEWHERE, True)

@@ -15,6 +15,7 @@ from tracing.recording.operations import ActiveOperation
 from tracing.recording.recorder import Recorder, current_recorder
 from tracing.recording.scope import current
 from tracing.recording.trace_context import variable
+from tracing.temporary_values import context_with
 
 
 class Search:
@@ -88,12 +89,9 @@ def searching(recorder: Recorder, step: Step | None, query: str | None, links: S
 @contextmanager
 def writing(recorder: Recorder, step: Step | None, value: Any) -> Iterator[ActiveOperation]:
     """`store`, around a write: its inputs are what the value was made of, as far as anyone can tell."""
-    with executed("store", "memory", step, [("fact", origin) for origin in origins_of(recorder, step, value)]) as op:
-        token = _WRITING.set(True)
-        try:
-            yield op
-        finally:
-            _WRITING.reset(token)
+    facts = [("fact", origin) for origin in origins_of(recorder, step, value)]
+    with executed("store", "memory", step, facts) as op, context_with(_WRITING, True):
+        yield op
 
 
 def written(recorder: Recorder, op: ActiveOperation, key: Hashable, name: str, value: Any) -> Variable:

@@ -8,7 +8,7 @@ reads again after it made something, as an agent does between two requests, a fu
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -18,6 +18,7 @@ from tracing.recording.operations import ActiveOperation
 from tracing.recording.recorder import Recorder, current_operation, current_recorder, open_recorder
 from tracing.recording.scope import NOTHING, Scope, current, within
 from tracing.recording.trace_context import variable
+from tracing.temporary_values import context_with
 
 Link = tuple[str, Variable]
 """A role, and the variable that plays it."""
@@ -200,14 +201,9 @@ def ending(step: Step) -> Iterator[None]:
     step.end()
 
 
-@contextmanager
-def within_step(step: Step) -> Iterator[None]:
+def within_step(step: Step) -> AbstractContextManager[None]:
     """Be in this step for a while."""
-    token = _OPEN_STEP.set(step)
-    try:
-        yield
-    finally:
-        _OPEN_STEP.reset(token)
+    return context_with(_OPEN_STEP, step)
 
 
 def opened_step() -> Step | None:

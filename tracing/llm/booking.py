@@ -19,6 +19,7 @@ from tracing.llm.settings import ModelSettings
 from tracing.llm.threads import end_if_given_up
 from tracing.recording.recorder import current_operation, current_recorder
 from tracing.recording.redaction import LONGEST_THINKING, excerpt
+from tracing.temporary_values import context_with
 
 Reply = TypeVar("Reply", ChatCompletion, Embeddings)
 
@@ -220,21 +221,13 @@ def running_operation() -> str | None:
 def watching(count_malformed: Callable[[], None]) -> Iterator[Watch]:
     """Count the calls made inside, by this thread or async task and those that inherit its context."""
     watch = Watch(count_malformed)
-    token = _watches.set((*_watches.get(), watch))
-    try:
+    with context_with(_watches, (*_watches.get(), watch)):
         yield watch
-    finally:
-        _watches.reset(token)
 
 
-@contextlib.contextmanager
-def exchanges_recorded() -> Iterator[None]:
+def exchanges_recorded() -> contextlib.AbstractContextManager[None]:
     """Record the request and the reply of each chat call inside in its operation, so that it can be asked again."""
-    token = _exchanges.set(True)
-    try:
-        yield
-    finally:
-        _exchanges.reset(token)
+    return context_with(_exchanges, True)
 
 
 @contextlib.contextmanager

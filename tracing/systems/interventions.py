@@ -7,13 +7,14 @@ output is changed costs the same as otherwise: nothing, if its reply is cached.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from tracing.graph.elements import Variable
+from tracing.temporary_values import context_with
 
 if TYPE_CHECKING:
     from tracing.systems.entries import Entry
@@ -122,14 +123,9 @@ class Heard(Intervention):
 _active: ContextVar[tuple[Intervention, ...]] = ContextVar("memtune_interventions", default=())
 
 
-@contextlib.contextmanager
-def intervene(intervention: Intervention) -> Iterator[None]:
+def intervene(intervention: Intervention) -> AbstractContextManager[None]:
     """Let `intervention` change what is emitted inside; interventions entered further in go first."""
-    token = _active.set((intervention, *_active.get()))
-    try:
-        yield
-    finally:
-        _active.reset(token)
+    return context_with(_active, (intervention, *_active.get()))
 
 
 def intervened() -> bool:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import cache, lru_cache, wraps
 from importlib.util import find_spec
@@ -29,6 +29,7 @@ from attribution.text.languages.language_data import (
     words_of_language,
 )
 from tracing.files.depth import structured
+from tracing.temporary_values import context_with
 
 MEASURED = (
     "English, German, French, Spanish, Chinese, Japanese, Korean, Russian, Arabic, Hebrew, Turkish, Finnish, "
@@ -56,14 +57,9 @@ def tongue() -> Tongue:
     return _READING.get()
 
 
-@contextmanager
-def reading(language: Tongue) -> Iterator[None]:
+def reading(language: Tongue) -> AbstractContextManager[None]:
     """Read texts in a language for as long as the context is open, in this thread or task."""
-    token = _READING.set(language)
-    try:
-        yield
-    finally:
-        _READING.reset(token)
+    return context_with(_READING, language)
 
 
 @cache

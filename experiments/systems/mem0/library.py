@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import Any
 
 from experiments.systems.libraries import Library
-from tracing.environment_variables import environment_with
 from tracing.errors import ConfigError
+from tracing.temporary_values import environment_with
 
 FACTS, UPDATE = "custom_fact_extraction_prompt", "custom_update_memory_prompt"
 INSTRUCTIONS = "custom_instructions"

@@ -28,6 +28,7 @@ from tracing.recording.redaction import excerpt
 from tracing.recording.scope import current
 from tracing.recording.trace_context import attributes, variable
 from tracing.systems.texts import Text, variables_of
+from tracing.temporary_values import context_with
 
 Replace = Callable[[Any, str, Callable[[Any], Any]], None]
 """Replaces a method by a wrapper."""
@@ -173,12 +174,9 @@ class _Observer:
     @contextmanager
     def _adding(self, payload: Any) -> Iterator[Callable[[Any], None]]:
         messages = messages_added(_recorder(), payload)
-        with operation("add", kind="memory", inputs={"messages": variables_of(messages)}):
-            token = self._step.set(_Step(messages))
-            try:
-                yield lambda result: None
-            finally:
-                self._step.reset(token)
+        adding = operation("add", kind="memory", inputs={"messages": variables_of(messages)})
+        with adding, context_with(self._step, _Step(messages)):
+            yield lambda result: None
 
     @contextmanager
     def _searching(self, query: Any) -> Iterator[Callable[[Any], None]]:

@@ -18,7 +18,6 @@ from opentelemetry import trace as telemetry
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.trace import StatusCode
 
-from tracing.environment_variables import environment_with
 from tracing.errors import ConfigError
 from tracing.graph.elements import Operation
 from tracing.graph.execution_graph import ExecutionGraph
@@ -30,6 +29,7 @@ from tracing.interchange.spans import Event, Span
 from tracing.recording.operations import ActiveOperation
 from tracing.recording.recorder import Recorder
 from tracing.recording.scope import RecorderLike, Scope, current
+from tracing.temporary_values import environment_with
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -21,6 +21,7 @@ from tracing.instrument.patches import Instrumentation, ResultHandler, recorded
 from tracing.instrument.program_steps import Step, executed, recalled, registry_of, step_here, step_scope
 from tracing.recording.recorder import Recorder
 from tracing.recording.trace_context import variable
+from tracing.temporary_values import context_with
 
 
 def record_memory(instrumentation: Instrumentation) -> None:
@@ -61,15 +62,6 @@ _ENTRIES: ContextVar[list[Variable] | None] = ContextVar("memtune_llama_index_en
 _ADDED: ContextVar[list[Any] | None] = ContextVar("memtune_llama_index_added", default=None)
 _NODES: ContextVar[list[Any] | None] = ContextVar("memtune_llama_index_found", default=None)
 _DOCUMENT: ContextVar[Any] = ContextVar("memtune_llama_index_document", default=None)
-
-
-@contextmanager
-def _within(holder: ContextVar[Any], value: Any) -> Iterator[Any]:
-    token = holder.set(value)
-    try:
-        yield value
-    finally:
-        holder.reset(token)
 
 
 def _memory_state(recorder: Recorder) -> _MemoryState:
@@ -114,7 +106,8 @@ def _get(recorder: Recorder, memory: Memory, input: Any = None, **others: Any) -
     query = text_of(input) if isinstance(input, ChatMessage) else input
     registry, step = registry_of(recorder), step_here()
     last_message = [] if query else [("messages", message) for message in conversation[-1:]]
-    with searching(recorder, step, query, last_message) as search, _within(_ENTRIES, []) as entries:
+    entries: list[Variable] = []
+    with searching(recorder, step, query, last_message) as search, context_with(_ENTRIES, entries):
 
         def on_result(messages: Sequence[ChatMessage]) -> None:
             for entry in entries:
@@ -168,7 +161,8 @@ def _block_put(
     facts = list(getattr(block, "facts", ()))
     step.arguments = [("memories", _fact(recorder, session, block, fact)) for fact in facts]
     _follow_vectors(instrumentation, block)
-    with step_scope(step), _within(_ADDED, []) as added:
+    added: list[Any] = []
+    with step_scope(step), context_with(_ADDED, added):
 
         def on_result(_: Any) -> None:
             if hasattr(block, "facts"):
@@ -219,7 +213,8 @@ def _block_get(
 ) -> Iterator[ResultHandler]:
     entries, session = _ENTRIES.get(), session_id or ""
     _follow_vectors(instrumentation, block)
-    with _within(_NODES, []) as nodes:
+    nodes: list[Any] = []
+    with context_with(_NODES, nodes):
 
         def on_result(content: Any) -> None:
             if entries is None or not content:
@@ -274,7 +269,7 @@ def _query(recorder: Recorder, store: Any, *args: Any, **others: Any) -> Iterato
 
 @contextmanager
 def _document(recorder: Recorder, index: Any, document: Any, *args: Any, **others: Any) -> Iterator[ResultHandler]:
-    with _within(_DOCUMENT, document):
+    with context_with(_DOCUMENT, document):
         yield _nothing
 
 

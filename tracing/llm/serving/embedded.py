@@ -14,7 +14,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tracing.environment_variables import environment_with
 from tracing.errors import ConfigError, in_one_line
 from tracing.llm.serving.loopback import LoopbackServer, Route
 from tracing.llm.serving.prompt_slots import BATCH, SLOTS, TOGETHER, Slots
@@ -23,6 +22,7 @@ from tracing.llm.serving.shared_cores import FreeCores, Turns
 from tracing.llm.serving.user_cache import user_cache
 from tracing.llm.serving.weights import Weights
 from tracing.llm.settings import EMBEDDED_EMBEDDING
+from tracing.temporary_values import environment_with
 
 SERVING = 5
 """Revision of how requests become runtime calls; raise it when equal requests may get other replies."""

@@ -1,8 +1,22 @@
-"""Variables of the environment that are set for as long as a block runs."""
+"""Values that hold for as long as a block runs: of the context's variables and of the environment's."""
 
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+@contextmanager
+def context_with(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """The context with this value of a variable; when the block ends, it is as it was before."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 @contextmanager
