@@ -174,8 +174,7 @@ class EverOsIngestion:
         """EverOS's request, as part of what is being read."""
         part, request = self._part, messages[-1]["content"]
         try:
-            if self._failures:
-                raise self._failures[0]
+            raise_first(self._failures)
             for name, ask in (("boundary_detection", self._boundaries), ("episode_extract", self._episode)):
                 values = self._requests[name].values(request)
                 if values is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -104,14 +105,7 @@ class Asker:
 
 
 def _saying(reply: ChatReply, value: Mapping[str, Any]) -> ChatReply:
-    return ChatReply(
-        text=json.dumps(value, ensure_ascii=False),
-        finish_reason=reply.finish_reason,
-        prompt_tokens=reply.prompt_tokens,
-        completion_tokens=reply.completion_tokens,
-        cached=reply.cached,
-        model=reply.model,
-    )
+    return replace(reply, text=json.dumps(value, ensure_ascii=False))
 
 
 _FLAT = re.compile(r"\{[^{}]*\}", re.DOTALL)

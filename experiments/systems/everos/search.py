@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from experiments.systems.everos.server import OWNER, Server, ServerPool
-from tracing.errors import MemorySystemError, MemtuneError
+from tracing.errors import MemorySystemError, MemtuneError, raise_first
 from tracing.llm.access import ModelAccess
 from tracing.llm.models import ChatReply
 
@@ -110,8 +110,7 @@ class Recaller:
             try:
                 data = self._server.post("/api/v2/memory/search", body)["data"]
             except MemorySystemError:
-                for failure in self._failures:
-                    raise failure from None
+                raise_first(self._failures)
                 raise
             finally:
                 self._access = None

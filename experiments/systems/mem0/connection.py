@@ -126,8 +126,7 @@ class ConnectedMemory:
 
     @contextlib.contextmanager
     def _call(self, part: Any, *, schema: Mapping[str, Any] | None = None, query: bool = False) -> Iterator[None]:
-        if self._failures:
-            raise self._failures[0]
+        raise_first(self._failures)
         client = part.client
         with self._gateway.attached(schema=schema, query=query) as attached:
             part.client = client.with_options(default_headers=attached.headers)

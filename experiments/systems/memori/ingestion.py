@@ -16,7 +16,7 @@ from experiments.systems.memori import library
 from experiments.systems.memori.augmentation import PromptedAugmentation
 from experiments.systems.memori.library import ConnectedMemori
 from experiments.systems.memori.own_config import OwnMemori
-from tracing.errors import BudgetExceededError, MemorySystemError, MemtuneError
+from tracing.errors import MemorySystemError, MemtuneError, raise_first
 from tracing.llm.access import ModelAccess
 from tracing.recording.operations import operation
 from tracing.systems.conversations import DialogueSession, moment_of
@@ -110,9 +110,7 @@ class MemoriIngestion(ConnectedMemori):
 
     def _settle(self) -> None:
         library.settle(self.memori)
-        spent = [failure for failure in self._failures if isinstance(failure, BudgetExceededError)]
-        for failure in (*spent, *self._failures):
-            raise failure
+        raise_first(self._failures)
         facts = self._exchange.facts
         self.note(variables_of(facts), [fact.text for fact in facts])
 
