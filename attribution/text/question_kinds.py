@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 
 from attribution.constants import FEW_THINGS
 from attribution.text.content import content_of, is_date
@@ -11,6 +10,7 @@ from attribution.text.languages.language_data import Language, compiled_of_langu
 from attribution.text.languages.reading_language import cached_in_language, language
 from attribution.text.names import is_name
 from attribution.text.stems import is_number
+from attribution.text.word_forms import without_accents
 from tracing.systems.conversations import Question
 
 _CJK = compiled_of_language("common", "cjk")
@@ -27,17 +27,13 @@ def is_conditional(word: str, language: Language) -> bool:
     stem = next((word[: -len(ending)] for ending in endings if word.endswith(ending)), "")
     if not stem.endswith("r"):
         return False
-    verb = _unaccented(dictionary_form(word, language).lower())
+    verb = without_accents(dictionary_form(word, language).lower())
     # A verb is its own infinitive; `quería` is the imperfect of querer, not the infinitive *quer.
     listed = any(
         stem == irregular or (len(irregular) > 4 and stem.endswith(irregular))
         for irregular in words_of_language(language, "conditional_stems")
     )
-    return listed or (verb != _unaccented(word) and _unaccented(stem) in (verb, verb.removesuffix("e")))
-
-
-def _unaccented(word: str) -> str:
-    return "".join(sign for sign in unicodedata.normalize("NFD", word) if not unicodedata.combining(sign))
+    return listed or (verb != without_accents(word) and without_accents(stem) in (verb, verb.removesuffix("e")))
 
 
 def is_inferred(question: Question) -> bool:

@@ -18,7 +18,7 @@ OBJECTIVES = PluginRegistry(
     {
         "extraction": "optimizer.objectives.extraction:extraction",
         "decision": "optimizer.objectives.decisions:decision",
-        "update": "optimizer.objectives.updates:update",
+        "update": "optimizer.objectives.updates:UpdateObjective",
         "search": "optimizer.objectives.searching:search",
         "answer": "optimizer.objectives.answers:answer",
     },

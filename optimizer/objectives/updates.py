@@ -37,8 +37,3 @@ class UpdateObjective:
             not execution.outputs and len(execution.items("fact")) == 1
         )
         return self._decides if decides else self._writes
-
-
-def update(means: ObjectiveMeans) -> UpdateObjective:
-    """The decision on a fact, or what is kept where entries are written anew."""
-    return UpdateObjective(means)

@@ -6,7 +6,6 @@ add up. The gate asks whether its score is lower by less than the margin.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,7 +28,7 @@ from optimizer.proposers.rewrites import Rewrite
 from optimizer.proposers.shortening import removable, without
 from optimizer.racing.local_scores import alternating, compared
 from optimizer.search.retrieved_settings import Considered, considered_settings
-from optimizer.search.rounds import Rounds, crown_winner
+from optimizer.search.rounds import Rounds, crown_winner, shuffled
 from optimizer.tuning.round import RewriteRecord, SettingsRecord
 from optimizer.tuning.stopped import Stopped
 from tracing.systems.prompts import tokens_of
@@ -89,8 +88,8 @@ def cheaper_search(tuning: Tuning) -> Stopped:
 class _Cutting:
     def __init__(self, tuning: Tuning) -> None:
         self.tuning, self.margin = tuning, tuning.settings.margin or 0.0
-        validation, train = (_shuffled(tuning.outcomes(split), tuning) for split in ("validation", "train"))
-        self.baseline = [*validation, *train]
+        seed = tuning.settings.seed
+        self.baseline = [*shuffled(tuning.outcomes("validation"), seed), *shuffled(tuning.outcomes("train"), seed)]
         self.champion: Sequence[Outcome] = self.baseline
         """The champion's outcomes, as far as it has met the conversations of the baseline's."""
         self.tried: set[str] = set()
@@ -261,7 +260,3 @@ def _looks(total: int) -> LookSchedule:
     """Looks that only reject before the last: that few conversations lose nothing says little of the others."""
     later = half_then_all(total)
     return LookSchedule((Look(FIRST_LOOK, slack=SLACK), *later.looks)) if later.counts[0] > FIRST_LOOK else later
-
-
-def _shuffled(outcomes: Sequence[Outcome], tuning: Tuning) -> list[Outcome]:
-    return random.Random(tuning.settings.seed).sample(outcomes, len(outcomes))  # noqa: S311 (the order of conversations)

@@ -72,6 +72,11 @@ def drawn(train: Sequence[Outcome], failed: Sequence[Example], *, seed: int) -> 
     return tuple(order[:SCREENED])
 
 
+def shuffled(outcomes: Sequence[Outcome], seed: int) -> list[Outcome]:
+    """The outcomes in a random order of their conversations."""
+    return random.Random(seed).sample(outcomes, len(outcomes))  # noqa: S311 (an order, not a secret)
+
+
 def crown_winner(
     tuning: Tuning,
     this_round: Round,

@@ -6,7 +6,6 @@ settings gained from what prompts did.
 
 from __future__ import annotations
 
-import random
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.search.joint_choice import MOST, Combination, JointChoice
 from optimizer.search.race import raced
 from optimizer.search.retrieved_settings import considered_settings, silent
-from optimizer.search.rounds import crown_winner
+from optimizer.search.rounds import crown_winner, shuffled
 from optimizer.tuning.round import blame_shares
 from optimizer.tuning.stopped import Stopped
 from tracing.errors import BudgetExceededError
@@ -22,7 +21,6 @@ from tracing.errors import BudgetExceededError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from optimizer.evaluation.evaluator import Outcome
     from optimizer.objectives.retrieval import Retrieval
     from optimizer.search.retrieved_settings import Considered
     from optimizer.tuning.round import Round
@@ -113,8 +111,8 @@ def _race_untold(tuning: Tuning, this_round: Round, untold: Sequence[Considered]
 
 def _race(tuning: Tuning, this_round: Round, racing: Sequence[Considered]) -> None:
     champion = [*tuning.outcomes("validation"), *tuning.outcomes("train")]
-    validation = len(tuning.validation)
-    order = _shuffled(champion[:validation], tuning) + _shuffled(champion[validation:], tuning)
+    validation, seed = len(tuning.validation), tuning.settings.seed
+    order = shuffled(champion[:validation], seed) + shuffled(champion[validation:], seed)
     try:
         with JointChoice(tuning, this_round, (), champion) as joint:
             ranked = raced([Combination({}, settings=option.settings) for option in racing], order, joint.evaluate)
@@ -131,7 +129,3 @@ def _race(tuning: Tuning, this_round: Round, racing: Sequence[Considered]) -> No
         this_round.settings.append(option.record(combination.decision, combination.gain))
     if ranked[0].accepted:
         crown_winner(tuning, this_round, (), tuning.champion, ranked[0].settings)
-
-
-def _shuffled(outcomes: Sequence[Outcome], tuning: Tuning) -> list[Outcome]:
-    return random.Random(tuning.settings.seed).sample(outcomes, len(outcomes))  # noqa: S311 (the order of conversations)

@@ -16,6 +16,7 @@ from tracing.graph.neighbours import operations_around, outer_operations
 from tracing.interchange.agent_memory.notes import arguments_of
 from tracing.interchange.agent_memory.requests import FRAMES, Requests, ToolCall
 from tracing.interchange.agent_memory.roles import is_of_memory, role_of
+from tracing.interchange.documents import first_of
 from tracing.interchange.speech import USER
 
 _TOOL_NAMES = ("gen_ai.tool.name", "tool.name", "mcp.tool.name")
@@ -213,7 +214,7 @@ class _Reading:
         tools = [operation for operation in operations if operation.id in self._tools]
         own: dict[str, ToolCall] = {}
         for operation in tools:
-            name, number = _tool_of(operation), str(_first(operation.attributes, _CALL_IDS) or "")
+            name, number = _tool_of(operation), str(first_of(operation.attributes, _CALL_IDS) or "")
             fitting = [row for row in mentions if row[1].tool == name and (not number or row[1].id in ("", number))]
             if fitting:
                 mentions.remove(fitting[0])
@@ -241,7 +242,7 @@ class _Reading:
         telling = self._telling(operation)
         facts = telling.attributes
         tool = _tool_of(operation)
-        arguments, result = _first(facts, _ARGUMENTS), _first(facts, _RESULTS)
+        arguments, result = first_of(facts, _ARGUMENTS), first_of(facts, _RESULTS)
         variables = self._graph.variables
         tool_call = self._own.get(operation.id)
         if tool_call is not None:
@@ -250,7 +251,7 @@ class _Reading:
         if arguments is None and result is None and not telling.inputs and not telling.outputs:
             own = f"{operation.name.partition('.')[0]}."
             facts_of_own = {name.removeprefix(own): fact for name, fact in facts.items() if name.startswith(own)}
-            result = _first(facts_of_own, _OUTPUTS)
+            result = first_of(facts_of_own, _OUTPUTS)
             arguments = {name: fact for name, fact in facts_of_own.items() if name not in _OUTPUTS} or None
         if arguments is None:
             arguments = self._recorded_arguments(telling, tool)
@@ -281,13 +282,9 @@ class _Reading:
         return call if call is not None else inputs
 
 
-def _first(facts: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return next((facts[name] for name in names if facts.get(name) is not None), None)
-
-
 def _tool_of(operation: Operation) -> str:
     """The name of the tool that an operation calls."""
-    name = str(_first(operation.attributes, _TOOL_NAMES) or "")
+    name = str(first_of(operation.attributes, _TOOL_NAMES) or "")
     if not name and is_of_memory(operation.kind):
         return operation.kind
     if not name and operation.kind == "tool":

@@ -99,7 +99,7 @@ class RowReader:
                 kind = kinds[described]
             else:
                 kind = kinds[described] = kind_of(*described)
-            vid = f"{owner}:{name}@{version}" if owner else f"{name}@{version}"
+            vid = full_node_id(owner, name, version)
             if vid in variables:
                 vid = self._free(variables, vid, f"data.nodes[{place}]")
             if sid is not None and sid not in sessions:
