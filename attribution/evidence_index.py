@@ -11,16 +11,14 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from attribution.cases import Case
 from attribution.text.content import words_of
 from attribution.text.dates import days_of, spans_of
 from attribution.text.languages.reading_language import in_its_language, language_of, reading
 from attribution.text.phrases import without_courtesies
-
-if TYPE_CHECKING:
-    from attribution.cases import Case
-    from tracing.systems.conversations import Conversation
+from tracing.systems.conversations import Conversation
 
 Query = Literal["question", "prediction", "gold"]
 """What to search with: the question alone, with the wrong reply, or with the accepted answer."""

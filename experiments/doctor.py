@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata, packages_distributions, requires, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.outbox import OUTBOX
@@ -23,13 +23,16 @@ from experiments.running.parts import asked_alternatives, open_access, open_eval
 from experiments.running.run_parts import check_run
 from experiments.runs.config import RunConfig
 from experiments.runs.folder import RunFolder
+from optimizer.evaluation.evaluator import Evaluator, Outcome
 from optimizer.evaluation.system_steps import SystemSteps
 from optimizer.objectives.asking_again import AskingAgain
 from optimizer.objectives.local_evaluation import recorded_inputs
 from tracing.errors import MemtuneError
 from tracing.llm.cache import ResponseCache
+from tracing.llm.capabilities import Accepted
 from tracing.llm.serving.embedded import memory_needed, runtime_library
 from tracing.llm.serving.weights import CATALOGUE, locate
+from tracing.llm.settings import Role
 from tracing.package_data import packaged_text
 from tracing.recording.redaction import excerpt
 from tracing.systems.conversations import Conversation
@@ -43,11 +46,6 @@ from tracing.systems.recording_check import (
     sees_calls,
     unrecorded_operations,
 )
-
-if TYPE_CHECKING:
-    from optimizer.evaluation.evaluator import Evaluator, Outcome
-    from tracing.llm.capabilities import Accepted
-    from tracing.llm.settings import Role
 
 State = Literal["ok", "missing", "broken"]
 OLDEST = (3, 11)

@@ -23,9 +23,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from attribution.methods import survival
+from attribution.signals import Signal
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.evaluation.scores import Score, SplitName, Splits
 from optimizer.gating.verdict import Verdict
@@ -39,6 +40,7 @@ from optimizer.tuning.failures import Failures, unattributed_examples
 from optimizer.tuning.results import LoopResult, LoopSettings
 from optimizer.tuning.round import RoundRecord
 from optimizer.tuning.stopped import Stopped
+from optimizer.tuning.tuning import Tuning
 from tracing.conformance import Conformance, require
 from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess
@@ -47,10 +49,6 @@ from tracing.systems.conversations import Conversation, Question
 from tracing.systems.prompts import Candidate, check_candidate
 from tracing.systems.protocol import Answer, Memory, MemorySystem
 from tracing.systems.suite.notebook import Notebook, notebook_conversations
-
-if TYPE_CHECKING:
-    from attribution.signals import Signal
-    from optimizer.tuning.tuning import Tuning
 
 BASELINE = {name: spec.text for name, spec in Notebook.prompts.items()}
 

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, ErrorType
+from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import STAGES, ContentFlow
 from attribution.text.content import content_of, text_of
 from tracing.graph.elements import Variable
 from tracing.recording.redaction import excerpt
-
-if TYPE_CHECKING:
-    from attribution.survival.case_view import CaseView, Trail
-    from tracing.systems.protocol import Stage
+from tracing.systems.protocol import Stage
 
 StepName = Literal["needs", "said", "extracted", "in memory", "retrieved", "given", "reply"]
 State = Literal["carried", "lost", "after", "unseen"]

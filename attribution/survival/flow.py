@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attribution.cases import UNUSABLE_REPLY, Blame, ErrorType
 from attribution.constants import FAILED, FEW_MESSAGES
@@ -14,9 +14,7 @@ from attribution.recorded_values import CONTENT, event_of
 from attribution.text.content import content_of, text_of
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
-
-if TYPE_CHECKING:
-    from tracing.systems.protocol import OperationSpec, Stage
+from tracing.systems.protocol import OperationSpec, Stage
 
 _NOT_CONTENT = frozenset(("prompt", "query"))
 _MADE_OF_MESSAGES = frozenset(("fact", "memory_entry"))

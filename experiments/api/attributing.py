@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from attribution.attributor import SURVIVAL, AsksModel, bound, open_attributor
+from attribution.cases import Case
 from attribution.failures import failed_cases
 from attribution.recordings import recording_of
 from attribution.survival.matching.matcher import LLM, WORDS
@@ -22,9 +22,6 @@ from experiments.runs.earlier_names import current_side
 from experiments.runs.folder import BASELINE, CHAMPION, RunFolder
 from tracing.errors import DataError, TraceError
 from tracing.graph.execution_graph import ExecutionGraph
-
-if TYPE_CHECKING:
-    from attribution.cases import Case
 
 GRAPH = "graph"
 """Name of the conversation and the trace of a graph that was given as an object."""

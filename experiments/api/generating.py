@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from experiments.api.starting import Model, settings_from
 from experiments.data.dataset_reader import Reading
 from experiments.data.generating.chats import Chats, open_chats
 from experiments.data.generating.generating import Generated, plan_of
 from experiments.running.parts import home_folder
-
-if TYPE_CHECKING:
-    from tracing.systems.conversations import Conversation
+from tracing.systems.conversations import Conversation
 
 
 def generated_data(

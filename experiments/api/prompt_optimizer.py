@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import random
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlflow.genai.optimize.optimizers import BasePromptOptimizer
 from mlflow.genai.optimize.types import EvaluationResultRecord, PromptOptimizerOutput
@@ -29,9 +29,6 @@ from tracing.errors import ConfigError, ContractError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 from tracing.systems.prompts import Contract, PromptSpec, placeholders_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Records = Sequence[Mapping[str, Any]]
 EvaluateRecords = Callable[[dict[str, str], list[dict[str, Any]]], list[EvaluationResultRecord]]

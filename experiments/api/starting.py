@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -19,9 +19,7 @@ from tracing.llm.settings import ModelSettings
 from tracing.plugins import registered_object
 from tracing.suggestions import did_you_mean
 from tracing.systems.conversations import Conversation, first_problem, write_conversations
-
-if TYPE_CHECKING:
-    from tracing.systems.protocol import MemorySystem
+from tracing.systems.protocol import MemorySystem
 
 DATA = "data"
 """Folder of a home that keeps conversations given as objects."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from attribution.attributor import survival_in
+from attribution.cases import Attribution, Case
 from attribution.judging.words import by_words
 from experiments.attributing.attributions import is_attributions
 from experiments.attributing.run_traces import run_traces
@@ -22,12 +22,9 @@ from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, TRACES, RunFolder
 from optimizer.evaluation.file_names import file_name
 from tracing.errors import DataError, MemtuneError, TraceError
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange import read_memory
-
-if TYPE_CHECKING:
-    from attribution.cases import Attribution, Case
-    from tracing.graph.execution_graph import ExecutionGraph
-    from tracing.systems.conversations import Conversation
+from tracing.systems.conversations import Conversation
 
 
 def sources_of(

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from attribution.cases import Case
 from attribution.failures import NO_REPLY, answer_missing, case_of, complaint, failed_cases, judged_cases
@@ -25,11 +24,8 @@ from tracing.graph.identities import graphs_by_user
 from tracing.graph.leaks import leaks_in
 from tracing.interchange import read_graph
 from tracing.interchange.agent_memory import interpreted, unclear_tools
-
-if TYPE_CHECKING:
-    from tracing.systems.conversations import Conversation
-    from tracing.systems.protocol import OperationSpec
-
+from tracing.systems.conversations import Conversation
+from tracing.systems.protocol import OperationSpec
 
 _DAY = 86400.0
 """How much earlier than its last writing a file may say that it was written, as one from an archive does."""

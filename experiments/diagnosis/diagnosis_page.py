@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+from attribution.survival.failure_picture import FailurePicture
 from experiments.diagnosis import diagnosis_charts
-from experiments.diagnosis.findings import BY_PROMPT
+from experiments.diagnosis.findings import BY_PROMPT, Diagnosis
 from experiments.display.pages import picture_html, template
 from experiments.display.terminal import literal
-
-if TYPE_CHECKING:
-    from attribution.survival.failure_picture import FailurePicture
-    from experiments.diagnosis.findings import Diagnosis
 
 MOST_CASES = 12
 """Links to cases shown beside a claim; the rest are folded."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from attribution.attributor import SURVIVAL, AsksModel, bound, open_attributor
 from attribution.recordings import recording_of
+from attribution.survival.failure_picture import FailurePicture
 from attribution.survival.matching.matcher import WORDS
 from attribution.survival.survival_method import pictures_of
 from experiments.attributing.attributions import Attributions, Header
@@ -24,13 +24,10 @@ from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, VERDICTS, RunFolder
 from experiments.runs.measurement_files import LADDER, read_ladder
+from experiments.runs.summary import Summary
 from experiments.views.trace_page import question_anchor
 from tracing.errors import RunError, TraceError
 from tracing.interchange import read_memory
-
-if TYPE_CHECKING:
-    from attribution.survival.failure_picture import FailurePicture
-    from experiments.runs.summary import Summary
 
 
 def diagnosis_of(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from experiments.data.dataset_reader import Progress
 from experiments.data.generating.author import ANSWER_TOKENS, DRAFT_TOKENS, draft_request
 from experiments.data.generating.chats import Chats
 from experiments.data.generating.citations import Citations
@@ -18,9 +18,6 @@ from tracing.errors import ModelError
 from tracing.llm.accounting.price import price
 from tracing.llm.accounting.token_counts import TokenCounts
 from tracing.llm.settings import AT_ONCE
-
-if TYPE_CHECKING:
-    from experiments.data.dataset_reader import Progress
 
 _ANSWERS = 4
 """The most tests of a draft that ask the author: cited turns, none, the first of two, and others too."""

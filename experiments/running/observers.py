@@ -7,8 +7,9 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
+from attribution.signals import Signal
 from experiments.runs.folder import BASELINE, CASES, CHAMPION, PROGRESS, REWRITES, RunFolder
 from experiments.runs.progress import Progress
 from experiments.runs.summary import RunFacts, Summary, summarize
@@ -19,12 +20,9 @@ from optimizer.tuning.round import RewriteRecord, RoundRecord, SettingChange
 from optimizer.tuning.stopped import Stopped
 from tracing.errors import RunError
 from tracing.formats import stamped
+from tracing.llm.accounting.budget import Budget
 from tracing.recording.redaction import Redaction
 from tracing.systems.prompts import Candidate
-
-if TYPE_CHECKING:
-    from attribution.signals import Signal
-    from tracing.llm.accounting.budget import Budget
 
 PROGRESS_SECONDS = 1.0
 """Between two that are kept of the same phase."""

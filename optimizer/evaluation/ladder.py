@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from optimizer.evaluation.evaluator import Evaluator, Progress, score_of
 from optimizer.evaluation.scores import Interval
@@ -19,7 +19,7 @@ from tracing.recording.trace_context import trace
 from tracing.systems.calls import answer_question, settled
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.description import describe
-from tracing.systems.prompts import baseline_candidate
+from tracing.systems.prompts import Candidate, baseline_candidate
 from tracing.systems.protocol import (
     Answer,
     AnswersFromContext,
@@ -28,9 +28,6 @@ from tracing.systems.protocol import (
     MemorySystem,
     Stage,
 )
-
-if TYPE_CHECKING:
-    from tracing.systems.prompts import Candidate
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,11 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
-if TYPE_CHECKING:
-    from optimizer.evaluation.evaluator import Outcome
+from optimizer.evaluation.evaluator import Outcome
 
 DEVIATIONS = 1.96 * 2**0.5
 """In 95 of 100 cases, noise makes two scores differ by at most this many standard deviations of one."""

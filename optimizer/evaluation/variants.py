@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from optimizer.evaluation.evaluator import Evaluator
 from optimizer.evaluation.memories import digest
 from optimizer.evaluation.scores import Setting, Settings
 from tracing.systems.description import describe
-
-if TYPE_CHECKING:
-    from optimizer.evaluation.evaluator import Evaluator
-    from tracing.systems.protocol import MemorySystem
+from tracing.systems.protocol import MemorySystem
 
 SystemOpener = Callable[[Settings], "MemorySystem"]
 """Opens the system with these settings beside its others."""

@@ -12,13 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 from attribution.confidence_intervals import wilson_interval
+from optimizer.evaluation.evaluator import Outcome
 from optimizer.evaluation.statistics import p_text, sign_flip_p
-
-if TYPE_CHECKING:
-    from optimizer.evaluation.evaluator import Outcome
 
 
 class GateOutcome(StrEnum):

@@ -6,15 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from optimizer.evaluation.evaluator import tokens_a_question
+from optimizer.evaluation.evaluator import Outcome, tokens_a_question
 from optimizer.evaluation.noise import NoiseFloor
 from optimizer.evaluation.scores import Interval
 from optimizer.evaluation.statistics import difference_interval, lower_bound, power, sign_flip_p
-
-if TYPE_CHECKING:
-    from optimizer.evaluation.evaluator import Outcome
 
 VerdictName = Literal["improved", "cheaper", "inconclusive", "regressed", "worse"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from optimizer.proposers.author import REPLY_TOKENS, TEMPERATURE, Author, cut
 from optimizer.proposers.examples import Example
@@ -12,9 +12,7 @@ from tracing.errors import BudgetExceededError
 from tracing.package_data import packaged_text
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import trace
-
-if TYPE_CHECKING:
-    from tracing.systems.prompts import PromptSpec
+from tracing.systems.prompts import PromptSpec
 
 _log = logging.getLogger(__name__)
 

@@ -6,19 +6,15 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING
 
-from optimizer.objectives.objective import KnowsRightOutputs
+from optimizer.objectives.objective import KnowsRightOutputs, Objective, RecordedInput
+from optimizer.proposers.examples import Example
 from optimizer.proposers.rewrites import Demonstration, Rewrite, conversations_of
 from optimizer.proposers.template import take_apart
 from optimizer.proposers.turns import by_turns
 from tracing.errors import ModelError
-
-if TYPE_CHECKING:
-    from optimizer.objectives.objective import Objective, RecordedInput
-    from optimizer.proposers.examples import Example
-    from tracing.systems.layouts import Parts
-    from tracing.systems.prompts import PromptSpec
+from tracing.systems.layouts import Parts
+from tracing.systems.prompts import PromptSpec
 
 DEMONSTRATED = "whole demonstrations"
 """The source of rewrites with whole demonstrations."""

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
-from optimizer.evaluation.evaluator import tokens_a_question
-from optimizer.evaluation.scores import settings_text
+from optimizer.evaluation.evaluator import Outcome, tokens_a_question
+from optimizer.evaluation.scores import Settings, settings_text
 from optimizer.gating.gate import (
     FIRST_LOOK,
     SLACK,
@@ -24,23 +23,17 @@ from optimizer.gating.gate import (
     compare,
     half_then_all,
 )
+from optimizer.objectives.objective import RecordedInput
+from optimizer.objectives.retrieval import Retrieval
 from optimizer.proposers.rewrites import Rewrite
 from optimizer.proposers.shortening import removable, without
 from optimizer.racing.local_scores import alternating, compared
 from optimizer.search.retrieved_settings import Considered, considered_settings
 from optimizer.search.rounds import Rounds, crown_winner, shuffled
-from optimizer.tuning.round import RewriteRecord, SettingsRecord
+from optimizer.tuning.round import RewriteRecord, Round, SettingsRecord
 from optimizer.tuning.stopped import Stopped
-from tracing.systems.prompts import tokens_of
-
-if TYPE_CHECKING:
-    from optimizer.evaluation.evaluator import Outcome
-    from optimizer.evaluation.scores import Settings
-    from optimizer.objectives.objective import RecordedInput
-    from optimizer.objectives.retrieval import Retrieval
-    from optimizer.tuning.round import Round
-    from optimizer.tuning.tuning import Tuning
-    from tracing.systems.prompts import Candidate
+from optimizer.tuning.tuning import Tuning
+from tracing.systems.prompts import Candidate, tokens_of
 
 SHORTER = "shorter"
 """The source of rewrites that only lack something."""

@@ -9,26 +9,21 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from optimizer.gating.gate import Comparison, compare, half_then_all
+from attribution.cases import Attribution
+from attribution.signals import Signal
+from optimizer.evaluation.evaluator import Outcome
+from optimizer.gating.gate import Comparison, GateDecision, compare, half_then_all
 from optimizer.proposers.examples import Example, examples_of
 from optimizer.proposers.rewrites import Rewrite, RewriteRequest
 from optimizer.search.rounds import PATIENCE, SCREENED, Rounds, crown_winner, drawn
 from optimizer.search.selection import Choice, Edit, choose
 from optimizer.tuning.failures import unattributed_examples
-from optimizer.tuning.round import BlameShare, RewriteRecord, blame_shares
+from optimizer.tuning.round import BlameShare, RewriteRecord, Round, blame_shares
 from optimizer.tuning.stopped import Stopped
+from optimizer.tuning.tuning import Tuning
+from tracing.systems.prompts import Candidate, PromptSpec
 from tracing.systems.protocol import stage_of
-
-if TYPE_CHECKING:
-    from attribution.cases import Attribution
-    from attribution.signals import Signal
-    from optimizer.evaluation.evaluator import Outcome
-    from optimizer.gating.gate import GateDecision
-    from optimizer.tuning.round import Round
-    from optimizer.tuning.tuning import Tuning
-    from tracing.systems.prompts import Candidate, PromptSpec
 
 FINALISTS = 2
 """Rewrites of one round that are validated, best of the screening first."""

@@ -11,19 +11,15 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from optimizer.evaluation.evaluator import Outcome
 from optimizer.gating.gate import LookSchedule, look_schedule
 from optimizer.gating.verdict import SPREAD
 from optimizer.racing.beliefs import Belief
-from optimizer.search.joint_choice import MOST, Combination, further
-from optimizer.search.prompt_search import BATCH, TOGETHER
-
-if TYPE_CHECKING:
-    from optimizer.evaluation.evaluator import Outcome
-    from optimizer.search.joint_choice import JointChoice
-    from optimizer.search.prompt_search import Arm, PromptSearch
-    from optimizer.tuning.tuning import Tuning
+from optimizer.search.joint_choice import MOST, Combination, JointChoice, further
+from optimizer.search.prompt_search import BATCH, TOGETHER, Arm, PromptSearch
+from optimizer.tuning.tuning import Tuning
 
 MISFIT = 0.05
 """Standard deviation of what a text gains end to end, about what its gain on recorded inputs lets expect. A choice."""

@@ -12,30 +12,25 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
+from attribution.cases import Attribution
+from attribution.signals import Signals
+from optimizer.evaluation.evaluator import Outcome
 from optimizer.objectives.alignment import Alignment, Pair, alignment_of
+from optimizer.objectives.objective import RecordedInput
 from optimizer.proposers.rewrites import conversations_of
 from optimizer.search.cheaper import cheaper_search
 from optimizer.search.closed_loop import closed_loop
 from optimizer.search.comparisons import Comparisons, Order
-from optimizer.search.joint_choice import JointChoice
+from optimizer.search.joint_choice import Combination, JointChoice
 from optimizer.search.prompt_search import FEWEST_REWRITES, REWRITES, PromptSearch
 from optimizer.search.question_faults import QuestionFaults
 from optimizer.search.rounds import SCREENED, Rounds, crown_winner
 from optimizer.search.selection import LEAST_SHARE, Edit, expected_gains, shares_of
 from optimizer.search.settings_choice import choose_settings
-from optimizer.tuning.round import blame_shares
+from optimizer.tuning.round import Round, blame_shares
 from optimizer.tuning.stopped import Stopped
-
-if TYPE_CHECKING:
-    from attribution.cases import Attribution
-    from attribution.signals import Signals
-    from optimizer.evaluation.evaluator import Outcome
-    from optimizer.objectives.objective import RecordedInput
-    from optimizer.search.joint_choice import Combination
-    from optimizer.tuning.round import Round
-    from optimizer.tuning.tuning import Champion, Tuning
+from optimizer.tuning.tuning import Champion, Tuning
 
 FEWEST_INPUTS = 4
 """A prompt whose operation was recorded on fewer inputs is left alone."""

@@ -13,11 +13,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice, product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from attribution.cases import Attribution
+from attribution.signals import Signals
+from optimizer.objectives.local_evaluation import LocalEvaluation
+from optimizer.objectives.objective import Credit, RecordedInput
 from optimizer.proposers.demonstrations import DEMONSTRATIONS
 from optimizer.proposers.examples import examples_of
-from optimizer.proposers.rewrites import HAND, Rewrite, RewriteRequest
+from optimizer.proposers.rewrites import HAND, Demonstration, Rewrite, RewriteRequest
 from optimizer.proposers.turns import by_turns
 from optimizer.racing.beliefs import Belief, believed_of_new
 from optimizer.racing.local_scores import (
@@ -36,17 +40,9 @@ from optimizer.racing.whole_demonstrations import (
     with_demonstrations,
     with_right_replies,
 )
-from optimizer.tuning.round import RewriteRecord
+from optimizer.tuning.round import RewriteRecord, Round
+from optimizer.tuning.tuning import Tuning
 from tracing.systems.protocol import stage_of
-
-if TYPE_CHECKING:
-    from attribution.cases import Attribution
-    from attribution.signals import Signals
-    from optimizer.objectives.local_evaluation import LocalEvaluation
-    from optimizer.objectives.objective import Credit, RecordedInput
-    from optimizer.proposers.rewrites import Demonstration
-    from optimizer.tuning.round import Round
-    from optimizer.tuning.tuning import Tuning
 
 REWRITES, FEWEST_REWRITES = 24, 6
 """Texts that one round has to compare, those of all prompts together; and of one prompt at least."""

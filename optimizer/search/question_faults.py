@@ -6,15 +6,11 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import TYPE_CHECKING
 
-from tracing.systems.protocol import stage_of
-
-if TYPE_CHECKING:
-    from attribution.cases import Attribution
-    from attribution.signals import Signal
-    from optimizer.objectives.objective import RecordedInput
-    from tracing.systems.protocol import OperationSpec, Stage
+from attribution.cases import Attribution
+from attribution.signals import Signal
+from optimizer.objectives.objective import RecordedInput
+from tracing.systems.protocol import OperationSpec, Stage, stage_of
 
 Asked = tuple[str, str]
 """Conversation and question, by their ids."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from optimizer.evaluation.evaluator import Outcome
 from optimizer.gating.gate import GateOutcome, look_schedule
 from optimizer.search.joint_choice import Combination, Evaluate, further
-
-if TYPE_CHECKING:
-    from optimizer.evaluation.evaluator import Outcome
 
 SURVIVORS = 2
 """Combinations that go on after the first look at their race; after any later one only the best does."""

@@ -5,19 +5,16 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from optimizer.evaluation.evaluator import Outcome
+from optimizer.evaluation.scores import Settings
 from optimizer.gating.gate import GateDecision, GateOutcome
+from optimizer.proposers.examples import Example
+from optimizer.tuning.round import RewriteRecord, Round
 from optimizer.tuning.stopped import Stopped
+from optimizer.tuning.tuning import Tuning
 from tracing.errors import BudgetExceededError
-
-if TYPE_CHECKING:
-    from optimizer.evaluation.evaluator import Outcome
-    from optimizer.evaluation.scores import Settings
-    from optimizer.proposers.examples import Example
-    from optimizer.tuning.round import RewriteRecord, Round
-    from optimizer.tuning.tuning import Tuning
-    from tracing.systems.prompts import Candidate
+from tracing.systems.prompts import Candidate
 
 PATIENCE, LIMITED_PATIENCE = 3, 30
 """Rounds in a row without a new champion that end an open-ended search: where nothing limits it, and under a budget,

@@ -6,12 +6,10 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from attribution.signals import Signal
-    from optimizer.tuning.results import Selector
-    from tracing.systems.prompts import PromptSpec
+from attribution.signals import Signal
+from optimizer.tuning.results import Selector
+from tracing.systems.prompts import PromptSpec
 
 TRUST = 0.75
 """Share of attributions that name the right stage (information survival, on a labelled set)."""

@@ -6,25 +6,19 @@ settings gained from what prompts did.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from optimizer.gating.gate import GateDecision, GateOutcome
+from optimizer.objectives.retrieval import Retrieval
 from optimizer.search.joint_choice import MOST, Combination, JointChoice
 from optimizer.search.race import raced
-from optimizer.search.retrieved_settings import considered_settings, silent
+from optimizer.search.retrieved_settings import Considered, considered_settings, silent
 from optimizer.search.rounds import crown_winner, shuffled
-from optimizer.tuning.round import blame_shares
+from optimizer.tuning.round import Round, blame_shares
 from optimizer.tuning.stopped import Stopped
+from optimizer.tuning.tuning import Tuning
 from tracing.errors import BudgetExceededError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from optimizer.objectives.retrieval import Retrieval
-    from optimizer.search.retrieved_settings import Considered
-    from optimizer.tuning.round import Round
-    from optimizer.tuning.tuning import Tuning
 
 TRIED = 2
 """Settings that meet whole conversations, at most: each takes chat calls that texts then lack."""

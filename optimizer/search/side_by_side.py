@@ -8,24 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from optimizer.evaluation.evaluator import Outcome
+from optimizer.evaluation.scores import Setting
 from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.proposers.rewrites import Rewrite
 from optimizer.racing.local_scores import LocalScore
 from optimizer.search.joint_choice import Combination
 from optimizer.search.race import raced
 from optimizer.search.rounds import crown_winner
-from optimizer.tuning.round import RewriteRecord
+from optimizer.tuning.round import RewriteRecord, Round
 from optimizer.tuning.stopped import Stopped
-from optimizer.tuning.tuning import ChampionUnscoredError
+from optimizer.tuning.tuning import ChampionUnscoredError, Tuning
 from tracing.errors import BudgetExceededError, ShareSpentError
-
-if TYPE_CHECKING:
-    from optimizer.evaluation.evaluator import Outcome
-    from optimizer.evaluation.scores import Setting
-    from optimizer.tuning.round import Round
-    from optimizer.tuning.tuning import Tuning
 
 
 class SideBySide:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from optimizer.evaluation.evaluator import Outcome
 from tracing.errors import ShareSpentError
-from tracing.llm.accounting.budget import Holdback, Spending, kept_back
-
-if TYPE_CHECKING:
-    from optimizer.evaluation.evaluator import Outcome
-    from tracing.graph.elements import Operation
-    from tracing.llm.accounting.budget import Budget
-    from tracing.llm.accounting.meter import Meter
+from tracing.graph.elements import Operation
+from tracing.llm.accounting.budget import Budget, Holdback, Spending, kept_back
+from tracing.llm.accounting.meter import Meter
 
 MARGIN = 1.1
 """What the test may take beyond its estimate: its conversations may be longer than those before it."""

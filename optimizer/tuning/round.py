@@ -9,22 +9,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import unified_diff
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
+from attribution.cases import Case
+from attribution.signals import Signal
+from optimizer.evaluation.evaluator import Outcome
 from optimizer.evaluation.scores import Interval, Score, Setting, Settings, settings_text
 from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.objectives.alignment import Alignment
 from optimizer.objectives.retrieval import Retrieval
+from optimizer.proposers.rewrites import Rewrite
+from tracing.llm.accounting.meter import Meter
 from tracing.systems.prompts import Candidate
-
-if TYPE_CHECKING:
-    from attribution.cases import Case
-    from attribution.signals import Signal
-    from optimizer.evaluation.evaluator import Outcome
-    from optimizer.proposers.rewrites import Rewrite
-    from tracing.llm.accounting.meter import Meter
 
 UNWRITTEN = Field(exclude=True)
 """Marks what a summary leaves out."""

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from optimizer.evaluation.evaluator import tokens_a_question
-from optimizer.evaluation.scores import Setting, settings_text
-
-if TYPE_CHECKING:
-    from optimizer.evaluation.evaluator import Outcome
-    from optimizer.evaluation.scores import Settings, Splits
-    from tracing.systems.prompts import Candidate
+from optimizer.evaluation.evaluator import Outcome, tokens_a_question
+from optimizer.evaluation.scores import Setting, Settings, Splits, settings_text
+from tracing.systems.prompts import Candidate
 
 _Key = tuple[frozenset[tuple[str, str]], frozenset[tuple[str, Setting]]]
 

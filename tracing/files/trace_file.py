@@ -14,16 +14,13 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from tracing.errors import TraceError
 from tracing.files.trace_lines import GRAPH, HEADER, Lines, Record, record_of
 from tracing.graph.elements import Element, Variable
-
-if TYPE_CHECKING:
-    from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.execution_graph import ExecutionGraph
 
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EFBIG)
 """Failures to open a file that may pass, such as a full disk."""

@@ -9,14 +9,11 @@ import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tracing.errors import TraceError
 from tracing.files.trace_file import TraceFile
 from tracing.files.trace_lines import HEADER, Lines
-
-if TYPE_CHECKING:
-    from tracing.recording.graph_builder import GraphBuilder
+from tracing.recording.graph_builder import GraphBuilder
 
 NAP_S = 0.02
 """How long the writer waits for more once there is something to write; what a kill can cost."""

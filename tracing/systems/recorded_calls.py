@@ -8,13 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tracing.graph.execution_graph import ExecutionGraph, Operation
 from tracing.llm.booking import REPLY, REQUEST
 from tracing.systems.layouts import RECORDED_REPLY, Parts
-
-if TYPE_CHECKING:
-    from tracing.graph.execution_graph import ExecutionGraph, Operation
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from attribution.text.clauses import statements_of
 from attribution.text.content import time_words
@@ -12,9 +11,7 @@ from attribution.text.languages.language_data import compiled_of_language
 from attribution.text.languages.reading_language import language
 from attribution.text.phrases import denies, without_courtesies
 from experiments.data.generating.word_sorts import has, has_own
-
-if TYPE_CHECKING:
-    from tracing.systems.conversations import Turn
+from tracing.systems.conversations import Turn
 
 _CLAUSES = compiled_of_language("common", "clauses")
 
