@@ -14,6 +14,7 @@ import click
 from experiments.commands.examples import examples
 from experiments.commands.options import case_options, home_option, moment, traces_options
 from experiments.display.terminal import say
+from tracing.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from experiments.attributing.attributions import CaseLine
@@ -109,7 +110,6 @@ def attribute(
     from experiments.data.dataset_reader import Reading
     from experiments.display.tables import run_view
     from experiments.running.parts import home_folder, model_access
-    from tracing.errors import ConfigError, DataError
 
     factory = open_attributor(method, seconds=timeout, matcher=matcher)
     where = home_folder(home)
@@ -186,7 +186,6 @@ def attribute(
 
 def _complaint(question: str | None, reply: str | None, right: str | None) -> Complaint | None:
     from experiments.attributing.source import Complaint
-    from tracing.errors import ConfigError
 
     if question is None:
         if reply is not None or right is not None:

@@ -20,6 +20,7 @@ from experiments.commands.options import (
 )
 from experiments.commands.output import write_output_whole
 from experiments.display.terminal import say
+from tracing.errors import RunError
 
 if TYPE_CHECKING:
     from experiments.runs.config import RunConfig
@@ -243,7 +244,6 @@ def _config_of(named: str, home: Path | None) -> str | None:
     """The configuration of the run that is named; None if it is none."""
     from experiments.running.parts import home_path
     from experiments.runs.folder import BASELINE, CONFIG, RunFolder
-    from tracing.errors import RunError
 
     if named == BASELINE or _holds_prompts(Path(named)):
         return None
@@ -261,7 +261,6 @@ def _candidate(named: str, specs: Mapping[str, PromptSpec], home: Path | None) -
     """The system's own prompts (`baseline`), those of a folder, or a run's champion."""
     from experiments.running.parts import home_path
     from experiments.runs.folder import BASELINE, CHAMPION, SUMMARY, RunFolder, read_prompts
-    from tracing.errors import RunError
     from tracing.systems.prompts import baseline_candidate
 
     if named == BASELINE:

@@ -11,6 +11,7 @@ from experiments.commands.examples import examples
 from experiments.commands.options import home_option
 from experiments.commands.whole_summaries import WholeSummaries
 from experiments.display.terminal import say
+from tracing.errors import RunError
 
 
 @click.command(epilog=examples("runs"))
@@ -21,7 +22,6 @@ def runs(home: Path | None) -> None:
     from experiments.display.tables import runs_table
     from experiments.running.parts import home_folder
     from experiments.runs.comparison import list_runs
-    from tracing.errors import RunError
 
     where = home_folder(home)
     summaries = list_runs(where)
@@ -84,7 +84,6 @@ def ui(port: int | None, home: Path | None) -> None:
     """
     from experiments.mlflow_tracking.server_ui import LOG, page_of_interest, require_store, start_ui, stop_ui
     from experiments.running.parts import home_folder
-    from tracing.errors import RunError
 
     where = home_folder(home)
     require_store(where)
@@ -119,7 +118,6 @@ def send(run: str, uri: str | None, home: Path | None) -> None:
     from experiments.running.parts import home_folder
     from experiments.runs.folder import LOCK, RunFolder
     from experiments.runs.lock import locked
-    from tracing.errors import RunError
 
     folder = RunFolder.find(home_folder(home), run)
     with locked(folder.path / LOCK):

@@ -12,6 +12,7 @@ import click
 from experiments.commands.examples import examples
 from experiments.commands.whole_summaries import WholeSummaries
 from experiments.display.terminal import say
+from tracing.errors import ConfigError
 
 if TYPE_CHECKING:
     from experiments.systems.worker.environment import Environment
@@ -92,7 +93,6 @@ def remove(name: str) -> None:
     """Remove the environment of a memory system."""
     from experiments.systems.worker.environment import environments_folder
     from experiments.systems.worker.installing import remove as delete
-    from tracing.errors import ConfigError
 
     # One of a system that can no longer be imported is known by its folder.
     folders = {folder.name for folder in environments_folder().glob("[!.]*") if folder.is_dir()}
@@ -106,7 +106,6 @@ def _environment(name: str) -> Environment:
     """The environment of the system of this name, which must not run in memtune's process."""
     from experiments.systems.exporting.exporter import EXPORTERS, version_of
     from experiments.systems.worker.isolated import environment_of
-    from tracing.errors import ConfigError
     from tracing.systems.registry import SYSTEMS
 
     # Libraries that prompts are only exported to are known by the name of the exporter.
@@ -119,7 +118,6 @@ def _environment(name: str) -> Environment:
 
 def _remedy(name: str, environment: Environment | None) -> str:
     """Why what has this name and environment cannot run here, and the command that repairs it; empty if it can."""
-    from tracing.errors import ConfigError
     from tracing.systems.protocol import ChecksItself
     from tracing.systems.registry import open_system
 
@@ -137,7 +135,6 @@ def _known_systems() -> Iterator[tuple[str, Environment | None]]:
     """The systems that can be imported, with their environments."""
     from experiments.systems.exporting.exporter import EXPORTERS
     from experiments.systems.worker.isolated import environment_of
-    from tracing.errors import ConfigError
     from tracing.systems.registry import SYSTEMS
 
     systems = SYSTEMS.names()

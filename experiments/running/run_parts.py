@@ -19,8 +19,9 @@ from experiments.runs.config_file import anchored
 from experiments.runs.fingerprint import check_fingerprint, fingerprint, read_fingerprint
 from experiments.runs.folder import BASELINE, BY_HAND, LEDGER, LOCK, STUDY, RunFolder
 from experiments.runs.lock import locked
-from optimizer.proposers.rewrites import HAND, Rewrite
-from optimizer.search.optimizers import LOCAL_SEARCH, optimizers_of
+from optimizer.proposers.rewrites import HAND, Rewrite, open_proposers
+from optimizer.racing.study_storage import StudyJournal, StudyServer
+from optimizer.search.optimizers import LOCAL_SEARCH, open_optimizer, optimizers_of
 from optimizer.tuning.results import LoopSettings
 from tracing.errors import ConfigError, ContractError, RunError
 from tracing.files.opening import read_text
@@ -86,8 +87,6 @@ def open_parts(
         MemtuneError: a part does not exist, cannot be imported or does not fit.
     """
     from optimizer.objectives.objectives import open_objectives
-    from optimizer.proposers.rewrites import open_proposers
-    from optimizer.search.optimizers import open_optimizer
 
     system, attributor = ready_system(config), open_attributor(config.attribution, matcher=config.matcher)
     matcher = None if config.matcher == WORDS else open_matcher(config.matcher)
@@ -134,8 +133,6 @@ def loop_settings(
     config: RunConfig, parts: RunParts, folder: RunFolder, approve: Callable[[RewriteRecord, str], bool] | None
 ) -> LoopSettings:
     """How the run in `folder` searches."""
-    from optimizer.racing.study_storage import StudyJournal
-
     if parts.server is None:
         studies: Studies = StudyJournal(folder.path / STUDY)
     else:
@@ -209,8 +206,6 @@ def study_server(config: RunConfig) -> StudyServer | None:
     Raises:
         ConfigError: it cannot be reached.
     """
-    from optimizer.racing.study_storage import StudyServer
-
     if config.search.storage is None:
         return None
     server = StudyServer(config.search.storage)

@@ -12,6 +12,7 @@ import click
 from experiments.commands.examples import examples
 from experiments.commands.options import config_from, data_options
 from experiments.display.terminal import brief, say, shortened
+from tracing.errors import DataError
 
 if TYPE_CHECKING:
     from experiments.display.literal_console import LiteralConsole
@@ -41,7 +42,6 @@ def show(source: str | None, chosen: str | None, **options: Any) -> None:
     from experiments.data.loaders import Dataset, load_dataset, read_dataset
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
-    from tracing.errors import DataError
 
     config = _settings(source, options)
     reading = Reading()
@@ -135,7 +135,6 @@ def validate(path: Path, dataset: str | None) -> int:
     """Check a file or folder of data, and print every problem with its file, line or key, and remedy."""
     from experiments.data.data_check import dataset_name_of, problems_of_dataset
     from experiments.display.tables import run_view
-    from tracing.errors import DataError
 
     if not path.exists():
         raise DataError(f"{path}: no such file or folder; give an existing one")

@@ -10,7 +10,8 @@ import click
 from experiments.commands.examples import examples
 from experiments.commands.options import home_option
 from experiments.commands.output import download_bars
-from experiments.display.terminal import say
+from experiments.display.terminal import one_line, say
+from tracing.errors import ConfigError, DataError, MemtuneError
 
 if TYPE_CHECKING:
     from experiments.data.datasets import Card
@@ -28,9 +29,7 @@ def list_(home: Path | None) -> None:
     from experiments.data.datasets import DATASETS, card_of
     from experiments.display.literal_console import LiteralConsole, styled
     from experiments.display.tables import plain_table
-    from experiments.display.terminal import one_line
     from experiments.running.parts import home_path
-    from tracing.errors import MemtuneError
 
     where = home_path(home) / "data"
     table = plain_table(gap=2)
@@ -83,7 +82,6 @@ def fetch(name: str, files: tuple[str, ...], home: Path | None) -> None:
     from experiments.data.datasets import DATASETS, card_of, files_of, way_out
     from experiments.data.file_download import fetch as fetch_file
     from experiments.running.parts import home_folder
-    from tracing.errors import ConfigError, DataError
 
     DATASETS.check(name)
     card = card_of(name)

@@ -16,7 +16,8 @@ from tracing.files.loading import load_trace
 from tracing.files.trace_file import save_trace
 from tracing.files.whole_files import whole_file
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.interchange import FORMATS, format_named
+from tracing.interchange import FORMATS, format_named, read_graph
+from tracing.interchange.agent_memory.mapping import draft, read_mapping, unused
 
 _LARGE = 4_000_000
 """Bytes from which reading a file takes long enough to say so."""
@@ -48,7 +49,6 @@ def import_(file: Path, source: str, out: Path, mapping: Path | None, force: boo
     With --map it is the trace of the agent's memory: messages, entries with their versions, contexts and replies.
     """
     from tracing.interchange.agent_memory import interpreted
-    from tracing.interchange.agent_memory.mapping import read_mapping, unused
 
     _require_free(out, force)
     mapped = read_mapping(mapping) if mapping is not None else {}
@@ -74,9 +74,6 @@ def import_(file: Path, source: str, out: Path, mapping: Path | None, force: boo
 @_force
 def map_(trace: Path, out: Path | None, force: bool) -> None:
     """Write a draft of what the operations of an agent's TRACE do with its memory, to correct and import with."""
-    from tracing.interchange import read_graph
-    from tracing.interchange.agent_memory.mapping import draft
-
     if out is not None:
         _require_free(out, force)
     with _status(f"reading {trace}", trace):
