@@ -51,7 +51,6 @@ class Attributor(Protocol):
         Raises:
             BudgetExceededError: a hard budget does not allow the next model call; this ends the run.
         """
-        ...
 
 
 class AttributorFactory(Protocol):
@@ -59,7 +58,6 @@ class AttributorFactory(Protocol):
 
     def __call__(self, recording: Recording, access: ModelAccess, /) -> Attributor:
         """The method for a recording. `access` has the models; nothing is loaded or contacted before the first call."""
-        ...
 
 
 @runtime_checkable
@@ -71,7 +69,6 @@ class AsksModel(Protocol):
 
     def within(self, seconds: float) -> AttributorFactory:
         """The same method with at most this many seconds of a model's time per case."""
-        ...
 
 
 @runtime_checkable
@@ -80,7 +77,6 @@ class UsesMatcher(Protocol):
 
     def matching(self, matcher: MatcherFactory) -> AttributorFactory:
         """The same method with this matcher in place of words."""
-        ...
 
 
 def open_attributor(name: str, *, seconds: float | None = None, matcher: str = WORDS) -> AttributorFactory:

@@ -53,7 +53,6 @@ class Explains(Protocol):
 
     def explain(self, case: Case) -> Explained:
         """As `attribute`, with the steps."""
-        ...
 
 
 def explained(method: _Attributes, case: Case) -> Explained:

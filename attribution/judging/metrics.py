@@ -47,7 +47,6 @@ class Metric(Protocol):
 
         Any of `answers` is a full answer. A case passes with `attribution.cases.PASS_SCORE` or more.
         """
-        ...
 
 
 @cache

@@ -108,7 +108,6 @@ class Reports(Protocol):
 
     def read(self, path: Path | None, reading: Reading, /) -> Iterable[Conversation]:
         """As the loader itself; with gathered problems, rows that are sound are still given."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

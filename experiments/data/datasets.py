@@ -133,7 +133,6 @@ class DatasetLoader(Protocol):
         Args:
             path: what `data` (`--data`) names, if anything: an existing file or folder.
         """
-        ...
 
 
 def card_of(name: str) -> Card | None:

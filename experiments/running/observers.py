@@ -154,7 +154,6 @@ class WatchesBudget(Protocol):
 
     def watch(self, budget: Budget) -> None:
         """Called once, before the run makes its first call."""
-        ...
 
 
 class Observers:

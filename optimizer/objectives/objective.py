@@ -92,11 +92,9 @@ class Objective(Protocol):
 
     def weight(self, execution: RecordedInput) -> float:
         """How much is at stake at an input, such as the number of facts in it; 0 leaves it out."""
-        ...
 
     def credit(self, execution: RecordedInput, outputs: Sequence[Item]) -> Credit:
         """How good the outputs are for the input."""
-        ...
 
 
 @runtime_checkable
@@ -105,4 +103,3 @@ class KnowsRightOutputs(Protocol):
 
     def right(self, execution: RecordedInput) -> Sequence[Item] | None:
         """The outputs of a correct operation; None if they are not known, or the input is no good example."""
-        ...

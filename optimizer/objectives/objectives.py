@@ -86,7 +86,6 @@ class ObjectiveFactory(Protocol):
 
     def __call__(self, means: ObjectiveMeans, /) -> Objective:
         """The objective."""
-        ...
 
 
 def open_objectives(chosen: Mapping[str, str], prompts: Mapping[str, PromptSpec]) -> dict[str, ObjectiveFactory]:

@@ -154,7 +154,6 @@ class Proposer(Protocol):
         Raises:
             BudgetExceededError: a hard budget does not allow the next model call.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +178,6 @@ class ProposerFactory(Protocol):
 
     def __call__(self, means: Means, /) -> Proposer:
         """The proposer of one run."""
-        ...
 
 
 @runtime_checkable

@@ -54,7 +54,6 @@ class Optimizer(Protocol):
         Raises:
             BudgetExceededError: let through from the tuning's methods; the best so far is kept.
         """
-        ...
 
 
 def optimizers_of(names: str) -> tuple[str, ...]:

@@ -203,20 +203,15 @@ class Observer(Protocol):
 
     def baseline(self, split: SplitName, score: Score) -> None:
         """The baseline was scored on a split."""
-        ...
 
     def blame(self, n: int, signals: Sequence[Signal]) -> None:
         """The failures of the current champion on the train split were attributed."""
-        ...
 
     def round(self, record: RoundRecord) -> None:
         """A round ended."""
-        ...
 
     def verdict(self, verdict: Verdict) -> None:
         """The champion was evaluated on the test conversations."""
-        ...
 
     def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
         """`done` of `total` conversations of a phase (`baseline train`) are evaluated, `failed` others could not be."""
-        ...

@@ -42,15 +42,12 @@ class Format(Protocol):
         Raises:
             TraceError: the file cannot be read as this format at all.
         """
-        ...
 
     def load(self, path: Path) -> ExecutionGraph:
         """The graph in a file."""
-        ...
 
     def write(self, graph: ExecutionGraph, path: Path) -> None:
         """Write a graph as a new file. Raises TraceError: the file exists, or cannot be written."""
-        ...
 
 
 def format_named(name: str) -> Format:

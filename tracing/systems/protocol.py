@@ -90,20 +90,16 @@ class MemorySystem(Protocol):
     @property
     def prompts(self) -> Mapping[str, PromptSpec]:
         """The texts that can be tuned, by name."""
-        ...
 
     @property
     def operations(self) -> Sequence[OperationSpec]:
         """What it records, in pipeline order; the answer comes last."""
-        ...
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Read the conversation into a new memory. Model errors propagate: a partial memory is never returned."""
-        ...
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Answer one question from `memory` without changing it."""
-        ...
 
 
 @runtime_checkable
@@ -124,7 +120,6 @@ class ChecksItself(Protocol):
         Raises:
             ConfigError: something is missing; the message names the remedy.
         """
-        ...
 
 
 @runtime_checkable
@@ -141,7 +136,6 @@ class HasCaveats(Protocol):
 
     def caveats(self, *, embedded: bool) -> Sequence[str]:
         """Caveats about its results, one sentence each; `embedded`: whether the task model is embedded."""
-        ...
 
 
 @runtime_checkable
@@ -184,7 +178,6 @@ class BuildsStepwise(Protocol):
         self, stretches: Sequence[Sequence[DialogueSession]], candidate: Candidate, access: ModelAccess
     ) -> Iterator[Memory]:
         """Read stretches of sessions into a new memory, and give it as it is after each of them."""
-        ...
 
 
 @runtime_checkable
@@ -201,7 +194,6 @@ class BuildsFromFacts(Protocol):
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
         """Store gold facts session by session as if extraction had found them."""
-        ...
 
 
 @runtime_checkable
@@ -218,7 +210,6 @@ class HoldsEntries(Protocol):
 
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
         """A memory that holds exactly these entries."""
-        ...
 
 
 @runtime_checkable
@@ -237,7 +228,6 @@ class AnswersFromContext(Protocol):
         self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
     ) -> Answer:
         """Answer from a given context instead of retrieval."""
-        ...
 
 
 @runtime_checkable
@@ -263,4 +253,3 @@ class RerunsOperations(Protocol):
             candidate: a text for each prompt.
             access: the models.
         """
-        ...

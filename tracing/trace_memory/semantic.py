@@ -24,11 +24,9 @@ class Embedding(Protocol):
     @property
     def identity(self) -> str:
         """Tells models with different vectors apart."""
-        ...
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Sequence[Sequence[float]]:
         """A vector for each text, in order; `query` says that the texts search, and are not searched."""
-        ...
 
 
 def nearest(storage: Storage, embedding: Embedding, text: str, condition: Condition, limit: int) -> list[Event]:

@@ -109,7 +109,6 @@ class Matcher(Protocol):
 
     def may_carry(self, claim: Claim, texts: Sequence[str], /) -> Sequence[bool]:
         """Which of many texts are worth grading, in their order; the others carry nothing."""
-        ...
 
     def grades(self, claim: Claim, passages: Sequence[Passage], /) -> Sequence[Grade]:
         """How well each passage carries the claim, in their order.
@@ -117,7 +116,6 @@ class Matcher(Protocol):
         Raises:
             BudgetExceededError, ModelError: it asks a model, and the call was refused or failed.
         """
-        ...
 
 
 @runtime_checkable
@@ -130,7 +128,6 @@ class JudgesReplies(Protocol):
         Raises:
             BudgetExceededError, ModelError: it asks a model, and the call was refused or failed.
         """
-        ...
 
 
 class MatcherFactory(Protocol):
@@ -138,7 +135,6 @@ class MatcherFactory(Protocol):
 
     def __call__(self, conversation: Conversation, access: ModelAccess, /) -> Matcher:
         """The matcher for a conversation. `access` has the models; only `words` is called without."""
-        ...
 
 
 def open_matcher(name: str) -> MatcherFactory:

@@ -21,15 +21,12 @@ class Opinions(Protocol):
 
     def worth(self, claim: Claim, texts: Sequence[str], /) -> Sequence[bool]:
         """Which of many texts may carry the claim although they have none of its words."""
-        ...
 
     def opinions(self, claim: Claim, passages: Sequence[Passage], grades: Sequence[Grade], /) -> Sequence[float | None]:
         """How likely each passage carries the claim, 0 to 1; None where the words, which gave `grades`, decide."""
-        ...
 
     def right(self, question: Question, reply: str, /) -> bool | None:
         """As `JudgesReplies.right`."""
-        ...
 
 
 class ReviewedMatcher:

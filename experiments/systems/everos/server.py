@@ -232,11 +232,9 @@ class Closeable(Protocol):
     @property
     def alive(self) -> bool:
         """Whether it can be used again."""
-        ...
 
     def close(self) -> None:
         """End it."""
-        ...
 
 
 T = TypeVar("T", bound=Closeable)

@@ -35,14 +35,12 @@ class Exporter(Protocol):
         Returns:
             The file of each prompt, relative to `folder`.
         """
-        ...
 
     def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
         """Read a prompt back from `folder` and put `values` into its placeholders, as the program will.
 
         It must give what memtune sends; otherwise the export is discarded.
         """
-        ...
 
 
 @runtime_checkable
@@ -59,7 +57,6 @@ class HoldsOnly(Protocol):
     @property
     def prompts(self) -> Collection[str]:
         """Names of the prompts that it holds, all of them needed."""
-        ...
 
 
 @runtime_checkable
@@ -81,7 +78,6 @@ class Proves(Protocol):
             ContractError: a prompt is in no request.
             ConfigError: the library is not installed.
         """
-        ...
 
 
 @runtime_checkable
@@ -98,7 +94,6 @@ class HasPlaces(Protocol):
     @property
     def places(self) -> Sequence[Place]:
         """The places, in the order in which prompts are given to them."""
-        ...
 
 
 @runtime_checkable
@@ -119,7 +114,6 @@ class Warns(Protocol):
         Args:
             texts: what `write` was given.
         """
-        ...
 
 
 @runtime_checkable
@@ -136,7 +130,6 @@ class ShowsUse(Protocol):
     @property
     def use(self) -> str:
         """The program; the manifest has its lines."""
-        ...
 
 
 @runtime_checkable
@@ -153,7 +146,6 @@ class Reads(Protocol):
 
     def recognises(self, source: str) -> bool:
         """Whether the file, folder or address is in this form, judged without an error."""
-        ...
 
     def texts(self, source: str) -> Mapping[str, str]:
         """The texts that are there, by the name that each has there.
@@ -161,7 +153,6 @@ class Reads(Protocol):
         Raises:
             RunError: it cannot be read.
         """
-        ...
 
     def template(self, text: str, placeholders: Collection[str]) -> str:
         """A text as it is there, as a prompt of memtune's with these placeholders.
@@ -169,7 +160,6 @@ class Reads(Protocol):
         Raises:
             ContractError: it is in no syntax that memtune can hold.
         """
-        ...
 
 
 @runtime_checkable
@@ -190,7 +180,6 @@ class HasDefaults(Protocol):
         Raises:
             ConfigError: the library is not installed.
         """
-        ...
 
 
 EXPORTERS = PluginRegistry(

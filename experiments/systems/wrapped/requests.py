@@ -55,7 +55,6 @@ class Running(Protocol):
 
     def turn(self) -> contextlib.AbstractAsyncContextManager[Any]:
         """Around a request of a coroutine: one is made after the other, so that equal builds record equal graphs."""
-        ...
 
     def asking(
         self, texts: list[str], described: list[str]
@@ -66,7 +65,6 @@ class Running(Protocol):
             texts: of its messages.
             described: of its tools and its schema; they come after the others.
         """
-        ...
 
 
 RUNNING: ContextVar[Running | None] = ContextVar("memtune_running_program", default=None)

@@ -47,38 +47,30 @@ class Storage(Protocol):
 
     def read(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
         """All rows of a query. Raises StoreError."""
-        ...
 
     def stream(self, query: str, values: Sequence[Any] = (), size: int = 4096) -> Iterator[list[Row]]:
         """The rows of a query, at most `size` at a time. Raises StoreError."""
-        ...
 
     def add_events(self, rows: Sequence[Row]) -> None:
         """Add events in one transaction: (id, project, session, shared, type, key, value, metadata, time).
 
         Those whose id the process has used already are left out. Returns once all are durable. Raises StoreError.
         """
-        ...
 
     def add_vectors(self, rows: Sequence[Row]) -> None:
         """Set the vectors of events in one transaction: (number, model, vector). Raises StoreError."""
-        ...
 
     def replace_content(self, number: int, kind: str, value: str, metadata: str) -> None:
         """Replace type, value and metadata of an event of this process. Raises StoreError."""
-        ...
 
     def faults(self) -> list[str]:
         """What is wrong with the store itself, in plain words."""
-        ...
 
     def repair(self) -> None:
         """Mend what `faults` finds, as far as can be. Raises StoreError."""
-        ...
 
     def close(self) -> None:
         """End the use of the store."""
-        ...
 
 
 def sql_in(file: str) -> str:
