@@ -76,7 +76,6 @@ def numeric_days(text: str, language: Language) -> tuple[tuple[Span, ...], str]:
 
 def spelt_out(text: str, language: Language) -> str:
     """A text whose dates in digits (2024-05-08, 8.5.2024) have the month in English, unless they have two readings."""
-
     if not has_digits(text):
         return text
 

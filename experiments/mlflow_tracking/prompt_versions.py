@@ -6,15 +6,13 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from experiments.mlflow_tracking.store import TrackingStore, all_of
 from experiments.mlflow_tracking.writes import Write
 from experiments.systems.exporting.formats.literal_templates import with_double_braces
+from optimizer.tuning.round import RoundRecord
 from tracing.errors import ContractError
-
-if TYPE_CHECKING:
-    from optimizer.tuning.round import RoundRecord
 
 CHAMPION = "champion"
 TEXT_DIGEST = "memtune.sha256"

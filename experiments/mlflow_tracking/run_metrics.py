@@ -7,18 +7,14 @@ last, comes before `blame`, `measures`, `objectives`, `settings`, and `spending`
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from attribution.signals import Signal
-    from optimizer.evaluation.scores import Score, SplitName
-    from optimizer.gating.verdict import Verdict
-    from optimizer.tuning.results import LoopResult
-    from optimizer.tuning.round import RoundRecord
+from attribution.signals import Signal
+from optimizer.evaluation.scores import Score, SplitName
+from optimizer.gating.verdict import Verdict
+from optimizer.tuning.results import LoopResult
+from optimizer.tuning.round import RoundRecord
 
 LONGEST_KEY = 100
 """Longest name of an operation in that of a curve; MLflow takes 250 characters in all."""

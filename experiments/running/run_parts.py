@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from experiments.runs.config import RunConfig
     from optimizer.objectives.objectives import ObjectiveFactory
     from optimizer.proposers.rewrites import ProposerFactory
-    from optimizer.racing.study_storage import Studies, StudyServer
+    from optimizer.racing.study_storage import Studies
     from optimizer.search.optimizers import Optimizer
     from optimizer.tuning.round import RewriteRecord
     from tracing.llm.access import ModelAccess

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.redaction import excerpt, redact
+from tracing.systems.conversations import Conversation
 from tracing.systems.layouts import Item, Parts, beside_reply, recorded_outputs, recorded_parts
-
-if TYPE_CHECKING:
-    from tracing.graph.execution_graph import ExecutionGraph
-    from tracing.systems.conversations import Conversation
-    from tracing.systems.prompts import PromptSpec
-    from tracing.systems.protocol import MemorySystem
+from tracing.systems.prompts import PromptSpec
+from tracing.systems.protocol import MemorySystem
 
 
 def unrecorded_operations(system: MemorySystem, graph: ExecutionGraph) -> str | None:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from experiments.data.generating.dialogue import in_quotes
+from experiments.data.generating.citations import Citation
+from experiments.data.generating.dialogue import Dialogue, in_quotes
 from experiments.data.generating.values import dates_for
 from experiments.data.published.locomo import NOT_TOLD
 from optimizer.evaluation.memories import digest
+from tracing.llm.models import ChatModel
 from tracing.package_data import packaged_tables
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import trace
 from tracing.systems.conversations import NearMiss, Question
-
-if TYPE_CHECKING:
-    from experiments.data.generating.citations import Citation
-    from experiments.data.generating.dialogue import Dialogue
-    from tracing.llm.models import ChatModel
 
 _PROMPTS = packaged_tables("experiments", "data/generating/prompts.toml")
 DRAFT_TOKENS, ANSWER_TOKENS = 48, 24

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from experiments.data.dataset_reader import Progress
 from experiments.data.generating.author import QuestionAuthor, prompts_digest
 from experiments.data.generating.chats import Chats
 from experiments.data.generating.citations import KINDS, PER_SESSION, Citations, Kind
@@ -18,12 +18,9 @@ from experiments.data.generating.drafting import TWIN, SessionRows, rows_of, wit
 from experiments.data.generating.finished_parts import FinishedParts
 from optimizer.evaluation.memories import digest
 from tracing.errors import BudgetExceededError, ConfigError, in_one_line
+from tracing.llm.access import ModelAccess
 from tracing.suggestions import unknown_names
 from tracing.systems.conversations import Conversation, DialogueSession, write_conversations
-
-if TYPE_CHECKING:
-    from experiments.data.dataset_reader import Progress
-    from tracing.llm.access import ModelAccess
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,6 @@ class Endpoint:
         Raises:
             CallFailedError, BudgetExceededError, RunError: as `chat`.
         """
-
         texts = body["input"]
         most = self.capabilities.accepted.texts or len(texts)
         if len(texts) > most:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tracing.errors import ModelError
 from tracing.files.depth import structured
 from tracing.interchange.agent_memory.requests import calls_in, results_in
 from tracing.interchange.speech import REASONING, TOOL_CALLS, TOOL_RESULTS, role_of, speech_of
-
-if TYPE_CHECKING:
-    from tracing.llm.models import ChatReply
+from tracing.llm.models import ChatReply
 
 _ELSEWHERE = ("previous_response_id", "conversation", "background", "prompt", "mcp_servers", "container")
 """Fields by which a reply depends on what a server keeps or does."""
