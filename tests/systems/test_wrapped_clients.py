@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
+import queue
 import sqlite3
+import subprocess
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +26,7 @@ from scripted_server import Reply, ScriptedServer
 
 import memtune
 from experiments.starter.wrapping import problems_of, write_wrapping
+from experiments.systems.wrapped import background
 from tracing.errors import CallFailedError, ConfigError, MemorySystemError
 from tracing.llm.access import ModelAccess
 from tracing.recording.trace_context import trace
@@ -384,3 +390,148 @@ class TestStoresOfVariables:
         ):
             with pytest.raises(ConfigError, match=problem):
                 self.used(module, tmp_path, str, **{name: "x"})
+
+
+BESIDE = """
+import queue
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+
+from threaded_program import NOTE, ask
+
+JOBS, POOL, FOUND = queue.Queue(), ThreadPoolExecutor(4), []
+
+def work():
+    while True:
+        text = JOBS.get()
+        FOUND.append(ask(text))
+        JOBS.task_done()
+
+threading.Thread(target=work, daemon=True).start()
+
+def by_a_worker(text):
+    JOBS.put(text)
+
+def by_threads_in_turn(text):
+    for each in "abcd":
+        threading.Thread(target=lambda each=each: ask(each + text), daemon=each != "b").start()
+
+def by_a_pool_as_completed(text):
+    for _ in as_completed([POOL.submit(ask, each + text) for each in "abcd"]):
+        pass
+
+def by_threads_that_wait_for_each_other(text):
+    ready = threading.Event()
+    with ThreadPoolExecutor() as pool:
+        pool.submit(lambda: (ready.wait(), ask(text)))
+        pool.submit(ready.set)
+
+def by_processes(text):
+    with ProcessPoolExecutor(2) as pool:
+        return list(pool.map(ask, [each + text for each in "abcd"]))[0]
+
+def long_after(text):
+    threading.Timer(0.3, ask, (text,)).start()
+    time.sleep(0.1)
+"""
+
+
+@pytest.fixture
+def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    imported("threaded_program", THREADED, tmp_path, monkeypatch)
+    return imported("beside_program", BESIDE, tmp_path, monkeypatch)
+
+
+class TestWhatAProgramDoesBeside:
+    @pytest.mark.parametrize(
+        ("ask", "asked"),
+        [
+            ("by_a_worker", ["T"]),
+            ("by_threads_in_turn", ["aT", "bT", "cT", "dT"]),
+            ("by_a_pool_as_completed", ["aT", "bT", "cT", "dT"]),
+            ("by_threads_that_wait_for_each_other", ["T"]),
+            ("by_processes", ["aT", "bT", "cT", "dT"]),
+            ("long_after", ["T"]),
+        ],
+    )
+    def test_it_belongs_to_the_build_which_ends_after_it_and_asks_in_turn(
+        self,
+        beside: types.ModuleType,
+        ask: str,
+        asked: list[str],
+        open_access: Callable[..., ModelAccess],
+        scripted_server: ScriptedServer,
+        tmp_path: Path,
+    ) -> None:
+        """A worker that began with the program, and a process, would ask the user's own model with the baseline."""
+        scripted_server.script = lambda body: "Theo sold the van to a florist."
+        system = wrapped(lambda text: str(getattr(beside, ask)(text)), tmp_path)
+        with trace() as recorder:
+            system.build(CHAT, {"note": "Be brief."}, open_access())
+        sent = [said(body).replace("Theo: I sold the van to a florist.", "T") for body in scripted_server.requests]
+        assert sent == [f"Be brief. {text}" for text in asked]
+        assert [operation.name for operation in recorder.graph.operations.values()] == ["note"] * len(asked)
+
+    def test_a_thread_without_a_build_is_taken_for_the_only_one_and_refused_with_several(
+        self, beside: types.ModuleType, open_access: Callable[..., ModelAccess], tmp_path: Path
+    ) -> None:
+        """What gives such a thread its work is not seen, as with a pipe or a poll."""
+        work, meeting, access = queue.SimpleQueue[Any](), threading.Barrier(2, timeout=60), open_access()
+
+        def serve() -> None:
+            for text, done in iter(work.get, None):
+                with contextlib.suppress(openai.APIError):
+                    beside.ask(text)
+                done.set()
+
+        def ask(text: str, *, alone: bool = True) -> str:
+            _ = alone or meeting.wait()
+            work.put((text, done := threading.Event()))
+            _ = done.wait(), alone or meeting.wait()
+            return "Done."
+
+        server = threading.Thread(target=serve)
+        server.start()
+        with trace() as recorder:
+            wrapped(ask, tmp_path).build(CHAT, {"note": "Be brief."}, access)
+        assert [operation.calls for operation in recorder.graph.operations.values()] == [1]
+        several = wrapped(ask, tmp_path, build=lambda folder, conversation: ask(conversation.id, alone=False))
+        with ThreadPoolExecutor(2) as pool:
+            builds = [pool.submit(several.build, CHAT, {"note": NOTE}, access) for _ in range(2)]
+        for build in builds:
+            assert "alone=True" in str(build.exception())
+        work.put(None)
+        server.join()
+
+    def test_another_python_is_refused_and_so_is_what_is_asked_too_late(
+        self, beside: types.ModuleType, open_access: Callable[..., ModelAccess], tmp_path: Path
+    ) -> None:
+        access, may_ask, asked = open_access(), threading.Event(), threading.Event()
+
+        def by_a_command(text: str) -> str:
+            with contextlib.suppress(MemorySystemError):
+                subprocess.run([sys.executable, "-c", "print(1)"], check=True)
+            return text
+
+        def too_late(text: str) -> str:
+            def later() -> None:
+                background._WAITING.add(threading.get_ident())  # as if it waited for an item
+                may_ask.wait()
+                with contextlib.suppress(openai.APIError):
+                    beside.ask(text)
+                background._WAITING.discard(threading.get_ident())
+                asked.set()
+
+            threading.Thread(target=later).start()
+            return text
+
+        with pytest.raises(MemorySystemError, match=r"starts another Python \(.*python.* -c print\(1\)\)"):
+            wrapped(by_a_command, tmp_path).build(CHAT, {"note": NOTE}, access)
+        system = wrapped(too_late, tmp_path)
+        system.build(CHAT, {"note": NOTE}, access)
+        may_ask.set()
+        asked.wait()
+        with pytest.raises(MemorySystemError, match="after the build or answer that this is for has returned"):
+            system.build(CHAT, {"note": NOTE}, access)
+        assert access.meter.totals()["calls_made"] == 0

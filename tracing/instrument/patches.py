@@ -19,6 +19,8 @@ _MARK = "_memtune_original"
 
 BINDING: list[ContextVar[Any]] = []
 """Variables that let `bound_threads` bind threads where they are set."""
+BEGINNING: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = []
+"""Each takes what a thread or a pool that is bound is to run, and gives what it runs in its place."""
 _SHARED: list[Instrumentation] = []
 _SHARING = threading.Lock()
 
@@ -132,7 +134,7 @@ def threads() -> Instrumentation:
         @functools.wraps(original)
         def start(thread: threading.Thread) -> None:
             if _binds():
-                thread.run = bind(thread.run)  # type: ignore[method-assign]
+                thread.run = _bound(thread.run)  # type: ignore[method-assign]
             original(thread)
 
         return start
@@ -141,7 +143,7 @@ def threads() -> Instrumentation:
         @functools.wraps(original)
         def submit(pool: ThreadPoolExecutor, function: Any, /, *args: Any, **kwargs: Any) -> Any:
             if _binds():
-                function = bind(function)
+                function = _bound(function)
             # A worker that is started here will do other people's work too.
             return Context().run(original, pool, function, *args, **kwargs)
 
@@ -154,6 +156,12 @@ def threads() -> Instrumentation:
 
 def _binds() -> bool:
     return current.get().recorder is not None or any(held.get() is not None for held in BINDING)
+
+
+def _bound(function: Any) -> Any:
+    for begin in BEGINNING:
+        function = begin(function)
+    return bind(function)
 
 
 @contextmanager

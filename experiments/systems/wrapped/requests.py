@@ -6,19 +6,21 @@ uses them or asks by httpx itself.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import inspect
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tracing.errors import MemorySystemError, MemtuneError
 from tracing.instrument.patches import BINDING, is_installed
+from tracing.llm.http.sdk_client import RunClient
 
 if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
@@ -45,13 +47,23 @@ class Running(Protocol):
 
     Attributes:
         access: the models that are asked.
-        failures: of calls; the program may swallow the errors of its client.
+        failures: of calls; the program may swallow the errors of its client. late: of those after it has ended.
         caches: of its functions that have one.
+        background: what it has begun beside.
+        context: in which it runs.
     """
 
     access: ModelAccess
     failures: list[MemtuneError]
+    late: list[MemtuneError]
     caches: dict[Any, Any]
+    background: Any
+    context: Context
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        ...
 
     def turn(self) -> contextlib.AbstractAsyncContextManager[Any]:
         """Around a request of a coroutine: one is made after the other, so that equal builds record equal graphs."""
@@ -68,6 +80,8 @@ class Running(Protocol):
 
 
 RUNNING: ContextVar[Running | None] = ContextVar("memtune_running_program", default=None)
+ACTIVE: list[Running] = []
+"""All that run now, for requests of threads that belong to none."""
 BINDING.append(RUNNING)  # a thread of the program without it would ask the program's own model
 
 
@@ -96,6 +110,12 @@ def _redirected(original: Any, module: Any) -> Any:
 
         @functools.wraps(original)
         async def send_async(client: Any, request: Any, **options: Any) -> Any:
+            other = _from_elsewhere(client, request, module)
+            if isinstance(other, Context):
+                loop = asyncio.get_running_loop()
+                return await loop.create_task(send_async(client, request, **options), context=other)
+            if other is not None:
+                return other
             async with _turn(request):
                 with _sent(request, module) as sent:
                     if sent.response is None:
@@ -107,6 +127,11 @@ def _redirected(original: Any, module: Any) -> Any:
 
         @functools.wraps(original)
         def send(client: Any, request: Any, **options: Any) -> Any:
+            other = _from_elsewhere(client, request, module)
+            if isinstance(other, Context):
+                return other.run(send, client, request, **options)
+            if other is not None:
+                return other
             with _sent(request, module) as sent:
                 if sent.response is None:
                     sent.response = original(client, sent.request, **{**options, **sent.options})
@@ -115,6 +140,42 @@ def _redirected(original: Any, module: Any) -> Any:
         wrapped = send
     setattr(wrapped, _MARK, True)
     return wrapped
+
+
+def _from_elsewhere(client: Any, request: Any, module: Any) -> Any:
+    """The response to a request that is not asked where it is made, or the context to ask it in; None for any other."""
+    running = RUNNING.get()
+    if (running is None and not ACTIVE) or _body(request) is None:
+        return None
+    if running is None:
+        if isinstance(client, RunClient):
+            return None
+        active = ACTIVE[:]
+        if len(active) == 1:
+            return active[0].context.copy()
+        problem = (
+            "a thread of the program that began before asks its model, and it is not seen for which of the memories "
+            "that are built or asked at once: memtune.system(…, alone=True)"
+        )
+    elif hasattr(running, "ask"):  # a process that passes on what it asks
+        return running.ask(request, module)
+    elif running.is_over:
+        active = [running]
+        problem = (
+            "the program asks its model after the build or answer that this is for has returned; let `build` and "
+            "`answer` wait for what the program does in the background"
+        )
+    else:
+        return None
+    error = MemorySystemError(problem)
+    for each in active:
+        (each.late if each.is_over else each.failures).append(error)
+    return _refusal(module, request, error)
+
+
+def _refusal(module: Any, request: Any, error: MemtuneError) -> Any:
+    told = {"error": {"message": str(error), "type": type(error).__name__}}
+    return module.Response(400, headers={"x-should-retry": "false"}, json=told, request=request)
 
 
 def _turn(request: Any) -> contextlib.AbstractAsyncContextManager[Any]:
@@ -135,7 +196,10 @@ def _sent(request: Any, module: Any) -> Iterator[_Sent]:
     token = RUNNING.set(None)
     refusal: MemtuneError | None = None
     try:
-        with _changed(running, request, module, body) as (sent.request, sent.options):
+        with (
+            running.background.in_request(),
+            _changed(running, request, module, body) as (sent.request, sent.options),
+        ):
             yield sent
             sent.response.request = request  # clients look there for what they have asked for
     except MemtuneError as error:
@@ -144,8 +208,7 @@ def _sent(request: Any, module: Any) -> Iterator[_Sent]:
     finally:
         RUNNING.reset(token)
     if refusal is not None and sent.response is None:
-        told = {"error": {"message": str(refusal), "type": type(refusal).__name__}}
-        sent.response = module.Response(400, headers={"x-should-retry": "false"}, json=told, request=request)
+        sent.response = _refusal(module, request, refusal)
         yield sent
 
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any
 
+from experiments.systems.wrapped.background import Background
+from experiments.systems.wrapped.processes import withdraw
+from experiments.systems.wrapped.requests import ACTIVE, RUNNING
 from tracing.errors import MemorySystemError, MemtuneError
 from tracing.graph.elements import Variable
 from tracing.instrument.known_texts import KnownTexts, known_texts
@@ -39,11 +44,12 @@ class RunningProgram:
         stages: prompt name → its stages; guessed: names of those whose stage nobody has told.
         candidate: what they are replaced by.
         access: the models that are asked.
+        late: takes the errors of requests that are made after it has ended.
         builds: whether it is a build.
 
     Attributes:
         seen: names of the prompts that its requests held; requests: how many it made to chat models.
-        failures: of its calls; caches: of its functions.
+        failures: of its calls; caches: of its functions; background: what it has begun; context: in which it runs.
     """
 
     def __init__(
@@ -53,16 +59,43 @@ class RunningProgram:
         guessed: Sequence[str],
         candidate: Candidate,
         access: ModelAccess,
+        late: list[MemtuneError],
         *,
         builds: bool,
     ) -> None:
-        self.access, self.requests, self.builds = access, 0, builds
+        self.access, self.late, self.requests, self.builds = access, late, 0, builds
         self.seen: set[str] = set()
         self.failures: list[MemtuneError] = []
         self.caches: dict[Any, Any] = {}
+        self.background, self.context = Background(), Context()
+        self._process, self._has_ended = os.getpid(), False
         self._prompts, self._stages, self._guessed, self._candidate = prompts, stages, guessed, candidate
         self._answering: list[tuple[ActiveOperation, str]] = []
         self._turns: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, or this is another process, which can record nothing for it."""
+        return self._has_ended or os.getpid() != self._process
+
+    @contextlib.contextmanager
+    def runs(self) -> Iterator[None]:
+        """While it runs, and what it has begun beside."""
+        token = RUNNING.set(self)
+        self.context = copy_context()
+        ACTIVE.append(self)
+        try:
+            yield
+        except Exception:
+            self.background.wait()
+            raise
+        else:
+            self.background.wait()
+        finally:
+            self._has_ended = True
+            ACTIVE.remove(self)
+            RUNNING.reset(token)
+            withdraw(self)
 
     def turn(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Around a request of a coroutine: one is made after the other, so that equal builds record equal graphs."""

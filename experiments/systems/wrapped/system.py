@@ -17,12 +17,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from experiments.systems.wrapped.background import follow_background, with_tasks
 from experiments.systems.wrapped.own_caches import separate_caches
 from experiments.systems.wrapped.places import PromptPlace, place_of
-from experiments.systems.wrapped.requests import RUNNING, redirect_clients
+from experiments.systems.wrapped.processes import follow_processes
+from experiments.systems.wrapped.requests import redirect_clients
 from experiments.systems.wrapped.running import BUILDING, RunningProgram, kept_texts, operation_name
 from experiments.systems.wrapped.stores import GlobalStore
-from tracing.errors import ConfigError, ContractError, MemorySystemError
+from tracing.errors import ConfigError, ContractError, MemorySystemError, MemtuneError
 from tracing.instrument.known_texts import known_texts
 from tracing.instrument.library_calls import recorded_elsewhere
 from tracing.instrument.patches import bound_threads
@@ -88,6 +90,7 @@ class WrappedProgram:
             raise ConfigError(f"stages: {unknown[0]!r} is no prompt" if unknown else "prompts: name at least one")
         self._build, self._answer, self.watched = build, answer, watched
         self._asking, self._modules = set[str](), 0
+        self._late: list[MemtuneError] = []
         self._turn: AbstractContextManager[Any] = threading.Lock() if alone or stores else nullcontext()
         self.places = {name: place_of(place, folder) for name, place in prompts.items()}
         self._folders = {folder, *(place.file.parent for place in self.places.values())}
@@ -164,18 +167,23 @@ class WrappedProgram:
         self, folder: Path, given: str, candidate: Candidate, access: ModelAccess, *, builds: bool
     ) -> Iterator[RunningProgram]:
         """While it is open, what the program asks here is asked by a build or an answer of what it is given."""
+        if self._late:
+            raise self._late.pop()
         redirect_clients()
+        follow_background()
         if self._modules != len(sys.modules):
+            follow_processes()
             separate_caches(self._folders)
             self._modules = len(sys.modules)
-        running = RunningProgram(self.prompts, self._stages, self.guessed, candidate, access, builds=builds)
-        token = RUNNING.set(running)
+        given_to = (self.prompts, self._stages, self.guessed, candidate, access, self._late)
+        running = RunningProgram(*given_to, builds=builds)
         try:
             with ExitStack() as stack:
                 for store in self._stores:
                     stack.enter_context(store.within(folder))
                 stack.enter_context(bound_threads())
                 stack.enter_context(recorded_elsewhere())
+                stack.enter_context(running.runs())
                 yield running
         except Exception as error:
             if running.failures:
@@ -186,8 +194,6 @@ class WrappedProgram:
                     f"will do, such as OPENAI_API_KEY=none: {error}"
                 ) from error
             raise
-        finally:
-            RUNNING.reset(token)
         if running.failures:
             raise running.failures[0]
         key = hashlib.sha256(given.encode()).hexdigest()
@@ -299,9 +305,10 @@ def guessed_stage(name: str, text: str) -> Stage:
 
 def _whole(result: Any) -> Any:
     """What a function returned; what it yielded as one text, if it is texts."""
-    result = settled(result)
+    if inspect.iscoroutine(result):
+        result = settled(with_tasks(result))
     if isinstance(result, AsyncIterator):
-        result = iter(settled(_listed(result)))
+        result = iter(settled(with_tasks(_listed(result))))
     if not isinstance(result, Iterator):
         return result
     pieces = list(result)

@@ -178,9 +178,13 @@ class WholeAnswers(httpx.AsyncClient):
             self._idle.append(client)
 
 
+class RunClient(httpx.AsyncClient):
+    """What sends the requests of a run. Where a program in this process is recorded, its requests are not these."""
+
+
 def _http_client(certificates: ssl.SSLContext) -> httpx.AsyncClient:
     try:
-        return httpx.AsyncClient(
+        return RunClient(
             verify=certificates,
             # The environment's proxy cannot reach servers on this machine.
             mounts={f"all://{host}": None for host in ("127.0.0.1", "localhost", "[::1]")},
