@@ -130,7 +130,8 @@ class Comparisons:
         def promised(name: str) -> float:
             """The gain end to end that is expected of a text of which nothing was measured."""
             worth, text = worth_of(name), searches[name].next_text
-            return Belief(worth * text.mean, math.hypot(MISFIT, worth * text.deviation)).improvement(UNSEEN)
+            gain = Belief(worth * text.mean, math.hypot(MISFIT, worth * text.deviation))
+            return searches[name].hope * gain.improvement(UNSEEN)
 
         def steps() -> Iterator[_Step]:
             if len(self.met) >= MOST and all(combination.decision for combination in self.met.values()):

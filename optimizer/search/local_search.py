@@ -120,11 +120,13 @@ class _LocalRounds:
         }
         faults = QuestionFaults(tuning.operations, wrong, tuning.known_attributions(pool))
         beside = faults.beside(signals.signals, recorded, credits)
-        gains = expected_gains(local.objectives, beside, self.history, lost)
+        expected = expected_gains(local.objectives, beside, self.history, lost)
+        # What was lost stays; that texts of a prompt gain nothing says that it was lost elsewhere.
+        gains = {name: self.searches[name].hope * gain for name, gain in expected.items()}
         # Where nothing is worth a call among the prompts that are blamed, the others have their turn.
         least = 0.0 if self.comparisons.idle else LEAST_SHARE
         shares = shares_of(tuning.settings.selector, gains, n, tuning.seed_of(n), least=least)
-        total = sum(gains.values())
+        total = sum(expected.values())
         loss: dict[str, float] = {}
         for prompt, share in shares.items():
             if prompt not in recorded:

@@ -65,6 +65,9 @@ USUAL_ROOM, USUAL_INPUTS = 0.5, 2
 MOST_DEVIATION = 0.5
 """Standard deviation of what a text gains, as a part of what is left to gain, at most. A choice."""
 
+MISSES = 8
+"""Texts without a gain that halve the hope in the next one. A choice."""
+
 TRIED_TOGETHER = 2
 """Texts with the best scores that are tried with as many of the best sets of demonstrations."""
 
@@ -225,20 +228,22 @@ class PromptSearch:
         for rewrite in self._new:
             new[rewrite.source].append(rewrite)
         for source, rewrites in new.items():
-            gain = math.inf if source == HAND else self._prior(source).learned(usual_error(BATCH), best)
+            expected = self.hope * self._prior(source).learned(usual_error(BATCH), best)
+            gain = math.inf if source == HAND else expected
             yield LocalStep(gain, rewrites[:TOGETHER], BATCH, new=True)
         if self._last and self._new:
             return
         if self._second_count and arms:
             # What is made of a text is expected to differ from it as that differs from the champion.
             change, parent = self._prior(arms[0].scored.rewrite.source), arms[0].belief.mean
-            yield LocalStep(change.learned(usual_error(BATCH), best - parent), (), BATCH)
+            yield LocalStep(self.hope * change.learned(usual_error(BATCH), best - parent), (), BATCH)
         contested = self._last and not ahead_of_others(arms, least)
         for arm in (self._short(arms) if contested else []) or arms:
             count = self._count_further(arm.scored)
             if count > 0:
                 rival = second if arm is arms[0] else best
-                yield LocalStep(arm.belief.learned(usual_error(count), rival), [arm.scored.rewrite], count)
+                hope = 1.0 if arm.scored.gain > 0 else self.hope
+                yield LocalStep(hope * arm.belief.learned(usual_error(count), rival), [arm.scored.rewrite], count)
 
     def _arms_beside(self, shown: Collection[str]) -> list[Arm]:
         """The measured texts that met no whole conversations, the best first."""
@@ -314,6 +319,16 @@ class PromptSearch:
         rewrites, text = self._round.rewrites, scored.rewrite.text
         before = rewrites.get(text) or RewriteRecord.of(scored.rewrite)
         rewrites[text] = replace(before, local=scored.gain) if scored.inputs else before
+
+    @property
+    def hope(self) -> float:
+        """How likely the next text is to gain, as a part of how likely the first was.
+
+        By Laplace's rule: of a prompt of which many texts gained nothing there may be nothing to mend, whoever is
+        blamed. What its recorded inputs lose may have been lost before they were.
+        """
+        hits = sum(scored.gain > scored.noise for scored in self._scores)
+        return min(1.0, MISSES * (1 + hits) / (MISSES + len(self._scores)))
 
     @property
     def next_text(self) -> Belief:

@@ -41,7 +41,7 @@ def scored(text: str, gain: float, inputs: int = 20, source: str = "bank") -> Lo
 class Texts:
     """One prompt's texts with what each gains on recorded inputs; they are measured a few inputs at a time."""
 
-    room = 0.5
+    room, hope = 0.5, 1.0
     waiting = frozenset[str]()
     """Texts that may not meet conversations before they have met 24 inputs."""
 

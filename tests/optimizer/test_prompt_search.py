@@ -18,6 +18,7 @@ from optimizer.racing.local_scores import PARENTS, LocalScore, Pool, parents_of
 from optimizer.search.prompt_search import (
     BATCH,
     ENOUGH_INPUTS,
+    MISSES,
     REWRITES,
     TOGETHER,
     UNMEASURED_REWRITES,
@@ -225,6 +226,19 @@ def test_no_text_is_expected_to_gain_more_than_is_left(monkeypatch: pytest.Monke
     searching.credits = [Credit(0.95)] * 38
     searching.begin(2, 4, measured=True)
     assert searching.search.next_text.deviation == pytest.approx(searching.search.room / 2)
+
+
+@pytest.mark.parametrize(("tenths", "hope"), [(0, 0.5), (9, 1.0)])
+def test_texts_without_a_gain_leave_less_hope_in_the_next_whoever_is_blamed(
+    monkeypatch: pytest.MonkeyPatch, tenths: int, hope: float
+) -> None:
+    offers = [Rewrite("answer", f"{TEMPLATE} {n}", "bank", "") for n in range(MISSES)]
+    searching = Searching(monkeypatch, TEMPLATE, offers)
+    searching.begin(1, 2 * MISSES, measured=True, local=Recorded({offers[0].text: tenths}))
+    assert searching.search.hope == 1.0
+    for _ in range(0, MISSES, TOGETHER):
+        searching.search.take(next(step for step in searching.search.steps(0.0, {}) if step.new))
+    assert searching.search.hope == hope
 
 
 def test_of_the_inputs_that_a_text_meets_a_third_is_where_others_are_to_blame_since_blame_may_be_wrong(
