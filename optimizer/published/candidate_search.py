@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 
 from optimizer.evaluation.evaluator import Outcome
@@ -30,7 +30,7 @@ def author_of(tuning: Tuning, name: str) -> Author:
     )
 
 
-class CandidateSearch:
+class CandidateSearch(AbstractContextManager["CandidateSearch"]):
     """The candidates of one search; a context, which ends the last round.
 
     Each new candidate is a round. One that breaks a contract scores 0 and is never sent; so does one under which
@@ -55,9 +55,6 @@ class CandidateSearch:
             "train": self._total(tuning.champion, tuning.train),
             "validation": self._total(tuning.champion, tuning.validation),
         }
-
-    def __enter__(self) -> CandidateSearch:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._open_round.close()

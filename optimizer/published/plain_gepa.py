@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -126,7 +126,7 @@ def _by_plain_names(named: Mapping[str, str]) -> dict[str, str]:
     return {str(name): text for name, text in named.items()}
 
 
-class _Adapter:
+class _Adapter(AbstractContextManager["_Adapter"]):
     """gepa's view of the tuning, and the record of what gepa does: its adapter and its callback."""
 
     propose_new_texts = None  # gepa asks for the attribute
@@ -138,9 +138,6 @@ class _Adapter:
         self._parent: Candidate | None = None
         self._before: dict[str, float] = {}
         self._best = sum(outcome.score for outcome in tuning.outcomes("validation"))
-
-    def __enter__(self) -> _Adapter:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._open_round.close()

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import Any
 
 from experiments.systems.everos.operations import Asker
 from experiments.systems.everos.own_config import OwnEverOs
@@ -77,7 +77,7 @@ class _Reading:
 _servers: ServerPool[_Reading] = ServerPool(1)
 
 
-class EverOsIngestion:
+class EverOsIngestion(ExitStack):
     """Reads one conversation; a context manager.
 
     It has an EverOS for itself, which is kept for the next one with the same slots. Each has an `app_id` of
@@ -99,6 +99,7 @@ class EverOsIngestion:
         enforced: bool,
         own: OwnEverOs | None = None,
     ) -> None:
+        super().__init__()
         self.entries: list[StoredEpisode] = []
         variables = own.variables if own is not None else {}
         limit = own.boundary_detection.hard_msg_limit if own is not None else _AT_ONCE
@@ -112,22 +113,15 @@ class EverOsIngestion:
         self._days = 0
         self._ended = False
         slots = {name: candidate[name] for name in SLOTS}
-        self._stack = ExitStack()
-        reading = self._stack.enter_context(
+        reading = self.enter_context(
             _servers.borrowed(json.dumps([slots, variables]), lambda: _Reading(slots, variables))
         )
         reading.builds += 1
         self._app, self._server = f"b{reading.builds}", reading.server
         reading.chat = self._chat
-        self._stack.callback(setattr, reading, "chat", _not_asked)
+        self.callback(setattr, reading, "chat", _not_asked)
         # Requests that wait for their turn would keep the server waiting.
-        self._stack.callback(self._end)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
+        self.callback(self._end)
 
     def _end(self) -> None:
         with self._turns:
