@@ -15,7 +15,6 @@ from tracing.recording.redaction import excerpt
 if TYPE_CHECKING:
     from attribution.signals import Signal
     from optimizer.evaluation.evaluator import Evaluator
-    from optimizer.proposers.earlier import EarlierText
     from tracing.llm.models import ChatModel
     from tracing.systems.conversations import Conversation
     from tracing.systems.prompts import Candidate, PromptSpec
@@ -29,6 +28,26 @@ PROPOSERS = PluginRegistry(
     "proposers",
     {name: f"optimizer.proposers.{name}:{name}" for name in ("bank", "demonstrations", "structure", "reflection")},
 )
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierText:
+    """A text tried before, with what the local objective said of it on recorded inputs of its prompt's operation.
+
+    Attributes:
+        text: the text.
+        score: mean credit, 0 to 1.
+        champion: that of the champion of the time on the same inputs.
+    """
+
+    text: str
+    score: float
+    champion: float
+
+    @property
+    def gain(self) -> float:
+        """What it gained over that champion: comparable, whatever inputs it met."""
+        return self.score - self.champion
 
 
 @dataclass(frozen=True, slots=True)

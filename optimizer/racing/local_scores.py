@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from optimizer.objectives.objective import Credit, RecordedInput
-from optimizer.proposers.earlier import EarlierText
-from optimizer.proposers.rewrites import Rewrite
+from optimizer.proposers.rewrites import EarlierText, Rewrite
 from optimizer.proposers.turns import by_turns
 
 Measure = Callable[[str, Sequence[RecordedInput]], Sequence[Credit | None]]

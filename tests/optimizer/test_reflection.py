@@ -13,10 +13,9 @@ from attribution.text.languages.reading_language import language_of
 from experiments.systems.fact_memory import PROMPTS
 from optimizer.objectives.local_evaluation import recorded_inputs
 from optimizer.objectives.objectives import objectives_of
-from optimizer.proposers.earlier import EarlierText
 from optimizer.proposers.examples import examples_of
 from optimizer.proposers.reflection import ReflectionProposer
-from optimizer.proposers.rewrites import RewriteRequest
+from optimizer.proposers.rewrites import EarlierText, RewriteRequest
 from optimizer.proposers.template import add_instruction
 from optimizer.proposers.text_limits import TrainValuesStayOut
 from optimizer.racing.whole_demonstrations import with_right_replies
