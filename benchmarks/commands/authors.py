@@ -46,6 +46,7 @@ Examples:
     help="Our changes of lines or whole templates, instructions of GEPA, MIPROv2 or an optimizer of LangMem, or "
     "people's lines [default: all].",
 )
+@click.option("--prompt", "prompts", multiple=True, metavar="NAME", help="Only this prompt, repeatable.")
 @click.option("--conversations", type=click.IntRange(2), default=8, show_default=True, help="Half is shown to authors.")
 @click.option("--questions", type=click.IntRange(1), default=6, show_default=True, help="Of each conversation.")
 @click.option("--texts", type=click.IntRange(1), default=6, show_default=True, help="Wanted of each prompt.")
@@ -59,6 +60,7 @@ def authors(
     flaws: tuple[str, ...],
     authors: tuple[str, ...],
     forms: tuple[str, ...],
+    prompts: tuple[str, ...],
     conversations: int,
     questions: int,
     texts: int,
@@ -89,7 +91,8 @@ def authors(
     from optimizer.objectives.objectives import objectives_of
     from optimizer.proposers.text_limits import TextLimits
     from optimizer.tuning.failures import Failures
-    from tracing.errors import RunError
+    from tracing.errors import ConfigError, RunError
+    from tracing.suggestions import unknown_names
     from tracing.systems.baseline import with_baseline
     from tracing.systems.prompts import baseline_candidate
 
@@ -107,6 +110,8 @@ def authors(
             pool = load_dataset(config).splits
             drawn = [part for part in (*pool.train, *pool.validation) if part.id not in READ][:conversations]
             tuned = ready_system(config)
+            if unknown := [name for name in prompts if name not in tuned.prompts]:
+                raise ConfigError(f"--prompt: {system} has no {unknown_names(unknown, tuned.prompts)}")
             for flaw in planted:
                 tuned = with_baseline(tuned, flaw.spoiled(baseline_candidate(tuned.prompts)))
             with open_access(config, home) as access:
@@ -120,10 +125,11 @@ def authors(
                     raise RunError(f"the baseline failed on a conversation, so nothing is measured: {tainted}")
                 half = len(outcomes) // 2
                 learnt = [outcome.conversation for outcome in outcomes[:half]]
+                objectives = objectives_of(evaluator, {})
                 recorded = Recorded(
                     evaluator,
                     TextLimits().applied(tuned.prompts, learnt, access.keys),
-                    objectives_of(evaluator, {}),
+                    {name: objective for name, objective in objectives.items() if not prompts or name in prompts},
                     outcomes[:half],
                     outcomes[half:],
                     Failures(open_attributor(SURVIVAL), access, tuned.operations),

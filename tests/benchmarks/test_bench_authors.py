@@ -37,13 +37,14 @@ def test_usable_texts_and_their_gains_are_counted(
         monkeypatch.setenv("OPENAI_API_KEY", key.get_secret_value() if key is not None else "")
         model = f"{roles['task'].base_url}#{roles['task'].model}"
         forms = [part for form in (*ASKED, "bank") for part in ("--form", form)]
-        asked = ["--flaw", "general-terms", "--author", model, "--author", "scripted"]
+        asked = ["--flaw", "general-terms", "--author", model, "--author", "scripted", "--prompt", "extract"]
         with pytest.raises(SystemExit) as ended:
             main(["authors", "--model", model, *asked, *forms, *few, "--home", str(tmp_path), "--json", str(file)])
     assert ended.value.code == 0
     result = json.loads(file.read_text())["authors"]
     figures, right = result[model], {form: rows["extract"] for form, rows in result["scripted"].items()}
     extract = figures["lines"]["extract"]
+    assert list(figures["lines"]) == ["extract"], "no other prompt was asked for"
     # This author knows one line, whatever it reads, so a further request brings nothing new.
     assert (extract["texts"], extract["requests"], extract["usable"]) == (2, 2, 1)
     assert extract["refused"] == {"the text was tried or proposed already": 1}
@@ -62,3 +63,10 @@ def test_usable_texts_and_their_gains_are_counted(
     assert extract["inputs"] == 6
     assert extract["best_gain"] == extract["mean_gain"] == extract["written"][0]["gain"]
     assert "Be careful" not in capsys.readouterr().out
+
+
+def test_a_prompt_that_the_system_does_not_have_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["authors", "--author", "scripted", "--prompt", "extrat", "--home", str(tmp_path)])
+    assert ended.value.code == 2
+    assert "--prompt: fact-memory has no 'extrat'; did you mean 'extract'?" in capsys.readouterr().err
