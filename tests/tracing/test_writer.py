@@ -306,6 +306,30 @@ def test_a_forked_child_neither_hangs_nor_writes(tmp_path: Path):
     assert graph_of(records_of(graph)).variables == recorder.graph.variables
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_threads_that_fork_at_once_do_not_hold_each_other_up(tmp_path: Path):
+    """As where several conversations are read at once by a program that starts processes."""
+    code = f"""
+import os, threading
+from tracing.recording.trace_context import trace
+
+def fork(number):
+    with trace({str(tmp_path)!r} + f"/{{number}}.jsonl"):
+        for _ in range(50):
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            os.waitpid(child, 0)
+
+threads = [threading.Thread(target=fork, args=(number,)) for number in range(3)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 def test_an_interrupt_at_the_end_of_a_trace_leaves_its_file_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tracing.recording.trace_writer.NAP_S", 60)
     interrupts = [KeyboardInterrupt()]

@@ -162,9 +162,12 @@ def _warn(message: str, *arguments: object) -> None:
 
 _writers: weakref.WeakSet[TraceWriter] = weakref.WeakSet()
 _forking: list[TraceWriter] = []
+_turn = threading.Lock()
+"""Threads that fork at once would each hold writers that the other waits for."""
 
 
 def _before_fork() -> None:
+    _turn.acquire()
     _forking[:] = _writers
     for writer in _forking:
         writer.hold()
@@ -174,6 +177,7 @@ def _after_fork_in_parent() -> None:
     for writer in _forking:
         writer.go_on()
     _forking.clear()
+    _turn.release()
 
 
 def _after_fork_in_child() -> None:
@@ -181,6 +185,7 @@ def _after_fork_in_child() -> None:
     for writer in _forking:
         writer.go_on(over=True)
     _forking.clear()
+    _turn.release()
 
 
 if hasattr(os, "register_at_fork"):
