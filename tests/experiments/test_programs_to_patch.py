@@ -104,7 +104,12 @@ def asked_keeper(program: Any) -> None:
     program.answer("me", "Who?")
 
 
+def asked_clerk(program: Any) -> None:
+    program.answer("Who?")
+
+
 CASES = {
+    "clerk_program": ("", "answer_prompt", asked_clerk),
     "coach_program": (":CoachMemory", "style", asked_coach),
     "keeper_program": ("", "reply", asked_keeper),
     "service_program": (":MemoryService", "answer_prompt", asked_service),
@@ -124,7 +129,7 @@ def test_a_program_of_another_shape_is_wrapped_tuned_and_patched(
     tmp_path: Path,
 ) -> None:
     """A service that is given what it needs, a script with a dict of notes, an async agent with tools, a memory that
-    the module has, and one whose replies are kept in a cache."""
+    the module has, one whose replies are kept in a cache, and one that a worker in the background writes."""
     owner, prompt, ask = CASES[program]
     before = (tmp_path / f"{program}.py").read_text()
     wrapping = write_wrapping(f"{program}{owner}", tmp_path)

@@ -286,6 +286,30 @@ def test_caches_of_libraries_neither_give_nor_keep_a_reply_while_a_candidate_is_
     program.DISK.close()
 
 
+def test_a_program_may_keep_nothing_of_a_conversation_but_not_of_all(
+    open_access: Callable[..., ModelAccess], scripted_server: ScriptedServer, tmp_path: Path
+) -> None:
+    """An agent decides that, or a rewrite makes replies that the program cannot read."""
+    scripted_server.script = lambda body: "There is nothing here that is worth a note."
+
+    def built(keeps: list[bool]) -> list[int]:
+        def build(folder: Path, conversation: Conversation) -> None:
+            reply = by_responses(conversation.id)
+            if keep := keeps.pop(0):
+                (folder / "notes.txt").write_text(f"{keep} {reply}")
+
+        system, access = wrapped(by_responses, tmp_path, build=build), open_access()
+        memories = []
+        while keeps:
+            with trace():
+                memories.append(len(system.build(CHAT, {"note": NOTE}, access).state["files"]))
+        return memories
+
+    assert built([False, False, True, False, False]) == [0, 0, 1, 0, 0]
+    with pytest.raises(MemorySystemError, match="build left nothing in its folder, though the program was replied"):
+        built([False, False, False])
+
+
 TYPED = """
 import openai
 from pydantic import BaseModel, Field

@@ -60,6 +60,8 @@ _NO_KEY = re.compile(r"(?:missing|must be set|could not resolve)[^\0]*(?:credent
 """What clients say that were given no key."""
 _KEY = re.compile(r'[{,]\s*("\w+")\s*:')
 _FEWEST_LETTERS = 8
+_EMPTY = 2
+"""Builds in which a program may keep nothing of what it was replied before any kept something."""
 _NOTHING = 2
 """Most words of a reply that says that there is nothing to keep."""
 
@@ -91,6 +93,7 @@ class WrappedProgram:
         self._build, self._answer, self.watched = build, answer, watched
         self._asking, self._modules = set[str](), 0
         self._late: list[MemtuneError] = []
+        self._building, self._has_stored, self._empty = list[list[bool]](), False, 0
         self._turn: AbstractContextManager[Any] = threading.Lock() if alone or stores else nullcontext()
         self.places = {name: place_of(place, folder) for name, place in prompts.items()}
         self._folders = {folder, *(place.file.parent for place in self.places.values())}
@@ -111,7 +114,7 @@ class WrappedProgram:
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Let the program read the conversation into a folder of its own; what is in that is the memory."""
-        with self._turn, _empty_folder() as folder:
+        with self._turn, _empty_folder() as folder, self._beside_others() as is_at_once:
             recorder = open_recorder()
             for part in conversation.sessions if recorder is not None else ():
                 with session(part.id, time=part.time):
@@ -127,12 +130,16 @@ class WrappedProgram:
             }
         texts = kept_texts(known_texts(recorder)) if recorder is not None else []
         lost = next((text for text, kind, _ in texts if kind != "message" and len(text.split()) > _NOTHING), None)
+        self._has_stored = self._has_stored or bool(files)
         if lost is not None and not files:
-            raise MemorySystemError(
-                f"build left nothing in its folder, though the program was replied {excerpt(lost, 60)!r}; let it store "
-                "there. If its store's place is something global (a variable of a module or of the environment, the "
-                "current folder), builds at once take it from each other: memtune.system(…, alone=True)"
-            )
+            self._empty += 1
+            if any(is_at_once) or (not self._has_stored and self._empty > _EMPTY):
+                raise MemorySystemError(
+                    f"build left nothing in its folder, though the program was replied {excerpt(lost, 60)!r}; let it "
+                    "store there. If its store's place is something global (a variable of a module or of the "
+                    "environment, the current folder), builds at once take it from each other, and if it rightly kept "
+                    "nothing, that cannot be told from this: memtune.system(…, alone=True)"
+                )
         return Memory({"files": files, "texts": texts})
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
@@ -141,6 +148,7 @@ class WrappedProgram:
             for name, content in memory.state["files"].items():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_bytes(zlib.decompress(base64.b64decode(content)))
+            self._has_stored = self._has_stored or bool(memory.state["files"])
             recorder = open_recorder()
             if recorder is not None:
                 known = known_texts(recorder)
@@ -161,6 +169,19 @@ class WrappedProgram:
                 with operation(self.operations[-1].name, inputs=inputs) as op:
                     prediction = op.output("prediction", reply, name="prediction", kind="prediction")
         return Answer(reply, prediction.id or None)
+
+    @contextmanager
+    def _beside_others(self) -> Iterator[list[bool]]:
+        """Around a build: whether another runs at the same time, which holds an item from then on."""
+        others = self._building[:]
+        mine = [True] if others else list[bool]()
+        for other in others:
+            other.append(True)
+        self._building.append(mine)
+        try:
+            yield mine
+        finally:
+            self._building[:] = [other for other in self._building if other is not mine]
 
     @contextmanager
     def _running(
