@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from optimizer.evaluation.evaluator import Evaluator, Outcome, Progress
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.local_evaluation import Progress as LocalProgress
 from optimizer.objectives.objective import Credit, Objective, RecordedInput
+from optimizer.tuning.reserve import calls_with
 from optimizer.tuning.round import Round
 from optimizer.tuning.tuning import Learned, Tuning
 from tracing.errors import RunError
@@ -85,6 +86,11 @@ class PlainTuning:
             self._this_round[split] = known
         return known[1]
 
+    def calls_with(self, prompts: Collection[str]) -> float:
+        """As `Tuning.calls_with` of a run that reuses replies: at other prices, other texts would be compared."""
+        operations = {self._tuning.prompts[name].operation for name in prompts}
+        return calls_with(self.outcomes("train"), operations, cached=True)
+
     @contextmanager
     def round(self, n: int) -> Iterator[Round]:
         """As `Tuning.round`."""
@@ -99,20 +105,23 @@ class _PlainLocal(LocalEvaluation):
     ) -> None:
         super().__init__(system, tuning.prompts, objectives, evaluator.access)
         self._tuning, self._evaluator = tuning, evaluator
-        self._noted: dict[tuple[str, str, str], Credit] = {}
+        self._measured: dict[tuple[str, str, str], Credit] = {}
 
     def measure(
         self, prompt: str, text: str, inputs: Sequence[RecordedInput], *, progress: LocalProgress | None = None
     ) -> list[Credit | None]:
         self._reach(prompt, inputs)
-        self._credits.clear()
-        found = super().measure(prompt, text, inputs, progress=progress)
-        self._noted |= self._credits
+        # Several texts are measured at once: each by what remembers nothing of the others.
+        once = LocalEvaluation(self._evaluator.system, self._prompts, self.objectives, self._access)
+        found = once.measure(prompt, text, inputs, progress=progress)
+        for given, credit in zip(inputs, found, strict=True):
+            if credit is not None:
+                self._measured[prompt, text, given.key] = credit
         return found
 
     def known_credits(self, prompt: str, text: str, inputs: Sequence[RecordedInput]) -> list[Credit | None]:
         """As `LocalEvaluation.known_credits`: a figure that was written down takes no call to look up."""
-        return [self._noted.get((prompt, text, given.key)) for given in inputs]
+        return [self._measured.get((prompt, text, given.key)) for given in inputs]
 
     def _reach(self, prompt: str, inputs: Sequence[RecordedInput]) -> None:
         """Run the conversations of these inputs again, as far as their operation needs it."""
