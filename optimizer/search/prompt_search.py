@@ -222,13 +222,13 @@ class PromptSearch:
             least: the gain on recorded inputs under which a text is worth nothing.
             shown: text that met whole conversations → the gain on recorded inputs that these let expect.
         """
-        arms = self._arms_beside(shown)
+        arms, hope = self._arms_beside(shown), self.hope
         best, second = (max([least, *shown.values(), *(arm.belief.mean for arm in arms[at:])]) for at in (0, 1))
         new: dict[str, list[Rewrite]] = defaultdict(list)
         for rewrite in self._new:
             new[rewrite.source].append(rewrite)
         for source, rewrites in new.items():
-            expected = self.hope * self._prior(source).learned(usual_error(BATCH), best)
+            expected = hope * self._prior(source).learned(usual_error(BATCH), best)
             gain = math.inf if source == HAND else expected
             yield LocalStep(gain, rewrites[:TOGETHER], BATCH, new=True)
         if self._last and self._new:
@@ -236,14 +236,14 @@ class PromptSearch:
         if self._second_count and arms:
             # What is made of a text is expected to differ from it as that differs from the champion.
             change, parent = self._prior(arms[0].scored.rewrite.source), arms[0].belief.mean
-            yield LocalStep(self.hope * change.learned(usual_error(BATCH), best - parent), (), BATCH)
+            yield LocalStep(hope * change.learned(usual_error(BATCH), best - parent), (), BATCH)
         contested = self._last and not ahead_of_others(arms, least)
         for arm in (self._short(arms) if contested else []) or arms:
             count = self._count_further(arm.scored)
             if count > 0:
                 rival = second if arm is arms[0] else best
-                hope = 1.0 if arm.scored.gain > 0 else self.hope
-                yield LocalStep(hope * arm.belief.learned(usual_error(count), rival), [arm.scored.rewrite], count)
+                likely = 1.0 if arm.scored.gain > 0 else hope
+                yield LocalStep(likely * arm.belief.learned(usual_error(count), rival), [arm.scored.rewrite], count)
 
     def _arms_beside(self, shown: Collection[str]) -> list[Arm]:
         """The measured texts that met no whole conversations, the best first."""

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextvars import Context, ContextVar, Token, copy_context
 from typing import Any
 
-from experiments.systems.wrapped.requests import RUNNING
+from experiments.systems.wrapped.requests import REPLACED, RUNNING
 from tracing.instrument.patches import BEGINNING
 
 _QUIET_S = {True: 5.0, False: 30.0}
@@ -28,7 +28,6 @@ _TURN_S = 1.0
 _POLL_S = 0.005
 _MANAGING = re.compile(r"(?:multiprocessing|concurrent|joblib|loky|tracing)\b")
 """Modules whose threads manage pools, and have no end of their own."""
-_MARK = "_memtune_carries"
 _PUT, _KEPT = "_memtune_put", "_memtune_kept"
 _LASTING = set[str]()
 """Names of functions that went on for so long that nobody waits for them again."""
@@ -161,12 +160,10 @@ def follow_background() -> None:
     if _begun not in BEGINNING:
         BEGINNING.append(_begun)
     for kind in (queue.Queue, queue.LifoQueue, queue.PriorityQueue):
-        if not hasattr(kind._put, _MARK):
-            for name, wrap in (("_put", _putting), ("_get", _taking)):
-                setattr(kind, name, wrap(vars(kind)[name]))
-    if not hasattr(queue.Queue.get, _MARK):
-        for name, wrap in (("get", _getting), ("task_done", _finishing)):
-            setattr(queue.Queue, name, wrap(vars(queue.Queue)[name]))
+        REPLACED.replace(kind, "_put", _putting)
+        REPLACED.replace(kind, "_get", _taking)
+    REPLACED.replace(queue.Queue, "get", _getting)
+    REPLACED.replace(queue.Queue, "task_done", _finishing)
 
 
 async def with_tasks(work: Awaitable[Any]) -> Any:
@@ -179,31 +176,32 @@ async def with_tasks(work: Awaitable[Any]) -> Any:
 
 def _task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
     task: asyncio.Task[Any] = asyncio.Task(coroutine, loop=loop, **options)
-    background = getattr(RUNNING.get(), "background", None)
+    background = _here()
     if background is not None:
         background.begun_task(task, getattr(coroutine, "__qualname__", ""))
     return task
 
 
 def _begun(function: Callable[..., Any]) -> Callable[..., Any]:
-    background = getattr(RUNNING.get(), "background", None)
+    background = _here()
     return function if background is None else background.begun(function)
 
 
-def _marked(function: Any) -> Any:
-    setattr(function, _MARK, True)
-    return function
+def _here() -> Background | None:
+    """What the build or answer that runs here has begun; None where none does, or in a process that passes on."""
+    background: Background | None = getattr(RUNNING.get(), "background", None)
+    return background
 
 
 def _putting(original: Any) -> Any:
     def put(held: Any, item: Any) -> None:
-        background = getattr(RUNNING.get(), "background", None)
+        background = _here()
         if background is not None:
             background.put(held)
             vars(held).setdefault(_PUT, deque()).append((item, background, copy_context()))
         original(held, item)
 
-    return _marked(put)
+    return put
 
 
 def _taking(original: Any) -> Any:
@@ -221,7 +219,7 @@ def _taking(original: Any) -> Any:
                 background.done(held)
         return item
 
-    return _marked(take)
+    return take
 
 
 def _getting(original: Any) -> Any:
@@ -234,7 +232,7 @@ def _getting(original: Any) -> Any:
         finally:
             _WAITING.discard(ident)
 
-    return _marked(get)
+    return get
 
 
 def _finishing(original: Any) -> Any:
@@ -242,7 +240,7 @@ def _finishing(original: Any) -> Any:
         _finish()
         original(held)
 
-    return _marked(task_done)
+    return task_done
 
 
 def _entered(context: Context) -> Iterator[Token[Any]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.systems.wrapped.requests import RUNNING
+from experiments.systems.wrapped.requests import REPLACED, RUNNING
 from tracing.instrument.patches import with_subclasses
 
 _CACHED: Any = type(functools.lru_cache(int))
@@ -34,8 +34,8 @@ def separate_caches(folders: Collection[Path]) -> None:
     for library, (kind, methods) in _LIBRARIES.items():
         for owner in with_subclasses(getattr(sys.modules[library], kind)) if library in sys.modules else ():
             for name in methods:
-                if name in vars(owner) and not hasattr(vars(owner)[name], _MARK):
-                    setattr(owner, name, _keeping_nothing(vars(owner)[name]))
+                if name in vars(owner):
+                    REPLACED.replace(owner, name, _keeping_nothing)
     for module in [*sys.modules.values()]:
         file = getattr(module, "__file__", None)
         if file is None or "site-packages" in file or not any(map(Path(file).resolve().is_relative_to, folders)):
@@ -83,14 +83,14 @@ def _separate(cached: Any) -> Callable[..., Any]:
 def _keeping_nothing(method: Any) -> Any:
     if inspect.iscoroutinefunction(method):
 
+        @functools.wraps(method)
         async def kept_async(*args: Any, **kwargs: Any) -> Any:
             return await method(*args, **kwargs) if RUNNING.get() is None else None
 
-        kept: Any = kept_async
-    else:
+        return kept_async
 
-        def kept(*args: Any, **kwargs: Any) -> Any:
-            return method(*args, **kwargs) if RUNNING.get() is None else None
+    @functools.wraps(method)
+    def kept(*args: Any, **kwargs: Any) -> Any:
+        return method(*args, **kwargs) if RUNNING.get() is None else None
 
-    vars(functools.update_wrapper(kept, method))[_MARK] = True
     return kept

@@ -23,12 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.systems.wrapped.requests import RUNNING, Running, redirect_clients
+from experiments.systems.wrapped.requests import REPLACED, RUNNING, Running, redirect_clients
 from tracing.errors import MemorySystemError
 from tracing.llm.serving.loopback import LoopbackServer, RefusalError, Request
 from tracing.recording.scope import bind
 
-_MARK = "_memtune_passes_on"
 _PYTHON = re.compile(r"(?:pythonw?|pypy)[\d.]*(?:\.exe)?|.*\.pyw?", re.IGNORECASE)
 _LOKY = ("joblib.externals.loky.process_executor", "loky.process_executor")
 _OPEN: dict[str, Context] = {}
@@ -120,11 +119,11 @@ def follow_processes() -> None:
     kinds += [(sys.modules[name].ProcessPoolExecutor, ("submit",), _giving) for name in _LOKY if name in sys.modules]
     for kind, names, wrap in kinds:
         for name in names:
-            original = vars(kind)[name]
-            if not hasattr(original, _MARK):
-                wrapped = functools.wraps(original)(wrap(original))
-                setattr(wrapped, _MARK, True)
-                setattr(kind, name, wrapped)
+            REPLACED.replace(kind, name, functools.partial(_named, wrap))
+
+
+def _named(wrap: Callable[[Any], Any], original: Any) -> Any:
+    return functools.wraps(original)(wrap(original))
 
 
 def _starting(original: Any) -> Any:

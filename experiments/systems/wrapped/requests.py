@@ -19,14 +19,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tracing.errors import MemorySystemError, MemtuneError
-from tracing.instrument.patches import BINDING, is_installed
+from tracing.instrument.patches import BINDING, Instrumentation, is_installed
 from tracing.llm.http.sdk_client import RunClient
 
 if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
     from tracing.llm.models import ChatReply
 
-_MARK = "_memtune_redirects"
 _LIBRARIES = ("httpx", "httpx2")
 _SERVED = re.compile(r"(?:/chat/completions|/responses|/v1(/messages)|/embeddings)$")
 _REFUSED = re.compile(
@@ -82,6 +81,8 @@ class Running(Protocol):
 RUNNING: ContextVar[Running | None] = ContextVar("memtune_running_program", default=None)
 ACTIVE: list[Running] = []
 """All that run now, for requests of threads that belong to none."""
+REPLACED = Instrumentation()
+"""Methods that are replaced once and for good: where no program runs they do as before."""
 BINDING.append(RUNNING)  # a thread of the program without it would ask the program's own model
 
 
@@ -101,11 +102,10 @@ def redirect_clients() -> None:
     """Let what asks by httpx ask the run's models, wherever a program of `RUNNING` uses it."""
     for module in (import_module(name) for name in _LIBRARIES if is_installed(name)):
         for kind in (module.Client, module.AsyncClient):
-            if not hasattr(kind.send, _MARK):
-                kind.send = _redirected(kind.send, module)
+            REPLACED.replace(kind, "send", functools.partial(_redirected, module))
 
 
-def _redirected(original: Any, module: Any) -> Any:
+def _redirected(module: Any, original: Any) -> Any:
     if inspect.iscoroutinefunction(original):
 
         @functools.wraps(original)
@@ -122,24 +122,21 @@ def _redirected(original: Any, module: Any) -> Any:
                         sent.response = await original(client, sent.request, **{**options, **sent.options})
             return sent.response
 
-        wrapped: Any = send_async
-    else:
+        return send_async
 
-        @functools.wraps(original)
-        def send(client: Any, request: Any, **options: Any) -> Any:
-            other = _from_elsewhere(client, request, module)
-            if isinstance(other, Context):
-                return other.run(send, client, request, **options)
-            if other is not None:
-                return other
-            with _sent(request, module) as sent:
-                if sent.response is None:
-                    sent.response = original(client, sent.request, **{**options, **sent.options})
-            return sent.response
+    @functools.wraps(original)
+    def send(client: Any, request: Any, **options: Any) -> Any:
+        other = _from_elsewhere(client, request, module)
+        if isinstance(other, Context):
+            return other.run(send, client, request, **options)
+        if other is not None:
+            return other
+        with _sent(request, module) as sent:
+            if sent.response is None:
+                sent.response = original(client, sent.request, **{**options, **sent.options})
+        return sent.response
 
-        wrapped = send
-    setattr(wrapped, _MARK, True)
-    return wrapped
+    return send
 
 
 def _from_elsewhere(client: Any, request: Any, module: Any) -> Any:
