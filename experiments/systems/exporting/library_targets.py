@@ -52,12 +52,13 @@ class LibraryTarget(OneFile, NeedsLibrary):
         if "template" in self.row:
             prompts = "".join(f"{place!r}: {literal(text)},\n" for place, text in texts.items())
             return packaged_text(_PACKAGE, self.row["template"]).format(prompts=prompts)
-        keys: dict[str, Any] = {}
+        keys: dict[Any, Any] = {}
         for name, text in texts.items():
             (*outer, key), beside = self._at(name)
             group = keys
             for part in outer:
-                group = group.setdefault(str(len(group)) if part == "#" else part, {})
+                named = dict([part]) if isinstance(part, tuple) else {}
+                group = group.setdefault(len(group) if part == "#" else part, named)
             group |= {**beside, key: text}
         return as_json(_with_lists(keys))
 
@@ -80,12 +81,11 @@ class LibraryTarget(OneFile, NeedsLibrary):
             constants = python_constants(file)
             return {place.name: constants[place.name] for place in self.places if place.name in constants}
         keys = json_object(file)
-        found = {place.name: _found(keys, *self._keys(place)) for place in self.places}
         return {
-            place.replace("*", name): text
-            for place, texts in found.items()
-            for name, text in texts
-            if name or "*" not in place
+            place.name.replace("*", "{}").format(*names): text
+            for place in self.places
+            for names, text in _found(keys, self._keys(place))
+            if all(names)
         }
 
     def template(self, text: str, placeholders: Collection[str]) -> str:
@@ -96,17 +96,15 @@ class LibraryTarget(OneFile, NeedsLibrary):
         """Whether a text with these placeholders is filled in by `str.format`."""
         return bool(placeholders) and self.row.get("syntax") == "format"
 
-    def _at(self, name: str) -> tuple[list[str], dict[str, Any]]:
-        """The keys to a place, and what stands beside it; `*` is what the user chose."""
-        place, chosen = next((place, part) for place in self.places if (part := place.chosen(name)) is not None)
-        keys, beside = self._keys(place)
-        return [chosen if key == "*" else key for key in keys], {
-            key: chosen if value == "*" else value for key, value in beside.items()
-        }
+    def _at(self, name: str) -> tuple[list[Any], Mapping[str, Any]]:
+        """The keys to a place, and what stands beside it; a number or a pair is an item of a list."""
+        place, chosen = next((place, names) for place in self.places if (names := place.chosen(name)) is not None)
+        names = iter(chosen)
+        beside: Mapping[str, Any] = self.row["places"][place.name].get("beside", {})
+        return [_key(part, names) for part in self._keys(place)], beside
 
-    def _keys(self, place: Place) -> tuple[list[str], Mapping[str, Any]]:
-        row = self.row["places"][place.name]
-        return str(row.get("key", place.name)).split("."), row.get("beside", {})
+    def _keys(self, place: Place) -> list[str]:
+        return str(self.row["places"][place.name].get("key", place.name)).split(".")
 
     @property
     def use(self) -> str:
@@ -147,32 +145,38 @@ class LibraryTarget(OneFile, NeedsLibrary):
         return sent.proofs(texts)
 
 
+def _key(part: str, names: Iterator[str]) -> str | int | tuple[str, str]:
+    """A part of a path as a key; of an item that has a name, which of its keys that is, and the name."""
+    if part.startswith("["):
+        return part[1:-1], next(names)
+    return next(names) if part == "*" else int(part) if part.isdigit() else part
+
+
 def _with_lists(value: Any) -> Any:
-    """Dictionaries whose keys are numbers become lists."""
+    """Dictionaries whose keys are no texts become lists."""
     if not isinstance(value, dict):
         return value
     items = {key: _with_lists(item) for key, item in value.items()}
-    return list(items.values()) if all(key.isdigit() for key in items) else items
+    return items if any(isinstance(key, str) for key in items) else list(items.values())
 
 
-def _found(value: Any, path: Sequence[str], beside: Mapping[str, Any], name: str = "") -> Iterator[tuple[str, str]]:
-    """The texts at a path of keys, and of numbers of items, each with its name for the `*`.
-
-    In the path `#` is any item and `*` any key; a `*` in what stands `beside` a text is its name.
-    """
+def _found(value: Any, path: Sequence[str], names: Sequence[str] = ()) -> Iterator[tuple[Sequence[str], str]]:
+    """The texts at a path, each with its names for every `*`."""
     if not path:
         if isinstance(value, str):
-            yield name, value
+            yield names, value
         return
     items = {str(number): item for number, item in enumerate(value)} if isinstance(value, list) else value
     if not isinstance(items, dict):
         return
     key, *rest = path
-    if not rest:
-        name = next((str(items.get(other, "")) for other, part in beside.items() if part == "*"), name)
     for each, item in items.items():
-        if key in (each, "#", "*"):
-            yield from _found(item, rest, beside, each if key == "*" else name)
+        if key.startswith("["):
+            name = item.get(key[1:-1]) if isinstance(item, dict) else None
+            if isinstance(name, str):
+                yield from _found(item, rest, (*names, name))
+        elif key in (each, "#", "*"):
+            yield from _found(item, rest, (*names, each) if key == "*" else names)
 
 
 def _literals(template: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,8 +18,8 @@ class Place:
     """A place for one prompt in a target.
 
     Attributes:
-        name: as the target calls it, such as `custom_fact_extraction_prompt`; with a `*` where the user chooses a name,
-            such as `custom_categories.*`, and then only `--map` gives prompts to it.
+        name: as the target calls it, such as `custom_fact_extraction_prompt`; with a `*` wherever the user chooses a
+            name, such as `custom_categories.*`, and then only `--map` gives prompts to it.
         stage: of the prompt that goes there by default; None if a prompt goes there by `--map` alone.
         needs: placeholders that a text must have there, since the target would otherwise leave out the data.
         may: further placeholders that it may have.
@@ -46,16 +47,16 @@ class Place:
     longest: int = 0
     losses: Mapping[str, str] = field(default_factory=dict)
 
-    def chosen(self, name: str) -> str | None:
-        """What a name has in place of the `*`, empty if the place has none; None if it is not of this place.
+    def chosen(self, name: str) -> tuple[str, ...] | None:
+        """What a name has in place of each `*`; None if it is not of this place. Only the last may have dots.
 
         Example:
             >>> Place("custom_categories.*", None).chosen("custom_categories.hobbies")
-            'hobbies'
+            ('hobbies',)
         """
-        start, star, end = self.name.partition("*")
-        chosen = name[len(start) : len(name) - len(end)]
-        return chosen if name == f"{start}{chosen}{end}" and bool(chosen) == bool(star) and chosen != "*" else None
+        pattern = re.escape(self.name).replace(r"\*\.", r"([^.]+)\.").replace(r"\*", "(.+)")
+        found = re.fullmatch(pattern, name)
+        return found.groups() if found is not None and "*" not in found.groups() else None
 
     def problems(self, spec: PromptSpec, text: str) -> list[str]:
         """Why a prompt of a system does not fit here, in plain words; empty if it does."""

@@ -23,5 +23,10 @@ def prompts_of(exporter: Any) -> Candidate:
 
 
 def names_of(place: Place) -> list[str]:
-    """The name of a place; two for one that the user names."""
-    return list(dict.fromkeys(place.name.replace("*", name) for name in ("Kestrel", "tea time")))
+    """The name of a place; two for one that the user names, with other names within."""
+    filled = (
+        place.name.replace("*", name, 1).replace("*", f"{name} {number}")
+        for name in ("Kestrel", "tea time")
+        for number in (1, 2)
+    )
+    return list(dict.fromkeys(filled))

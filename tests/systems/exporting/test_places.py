@@ -103,6 +103,36 @@ def test_a_place_that_the_user_names_is_written_and_read_back_under_that_name(tm
     assert imported.candidate["note"] == "what they eat"
 
 
+def test_places_within_one_that_the_user_names_are_written_beside_each_other(tmp_path: Path) -> None:
+    names = ("note", "graph", "reply")
+    mapping = {
+        "note": "entity_types.Hobby.properties.since.description",
+        "graph": "entity_types.Hobby.description",
+        "reply": "edge_types.LIKES.properties.how.description",
+    }
+    exported("zep", tmp_path / "zep", prompts=names, mapping=mapping)
+    note, graph, reply = (f"{name} {AWKWARD}".replace("{{", "{").replace("}}", "}") for name in names)
+    assert json.loads((tmp_path / "zep" / "zep.json").read_text()) == {
+        "set_ontology": {
+            "entity_types": [
+                {
+                    "name": "Hobby",
+                    "description": graph,
+                    "properties": [{"name": "since", "type": "text", "description": note}],
+                }
+            ],
+            "edge_types": [
+                {"name": "LIKES", "properties": [{"name": "how", "type": "text", "description": reply}]},
+            ],
+        }
+    }
+
+
+def test_a_name_of_digits_is_no_place_in_a_list(tmp_path: Path) -> None:
+    exported("mem0-platform", tmp_path / "mem0", mapping={"note": "custom_categories.2024"})
+    assert [*json.loads((tmp_path / "mem0" / "mem0_project.json").read_text())["custom_categories"][0]] == ["2024"]
+
+
 @pytest.mark.parametrize("place", ["custom_categories.*", "custom_categories.", "custom_categories", "categories.food"])
 def test_a_place_that_the_user_names_needs_a_name(tmp_path: Path, place: str) -> None:
     with pytest.raises(RunError, match=r"it has custom_instructions, .*, custom_categories\.\*"):
