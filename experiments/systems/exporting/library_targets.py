@@ -57,7 +57,7 @@ class LibraryTarget(OneFile, NeedsLibrary):
             (*outer, key), beside = self._at(name)
             group = keys
             for part in outer:
-                named = dict([part]) if isinstance(part, tuple) else {}
+                named: dict[Any, Any] = dict([part]) if isinstance(part, tuple) else {}
                 group = group.setdefault(len(group) if part == "#" else part, named)
             group |= {**beside, key: text}
         return as_json(_with_lists(keys))
@@ -99,9 +99,9 @@ class LibraryTarget(OneFile, NeedsLibrary):
     def _at(self, name: str) -> tuple[list[Any], Mapping[str, Any]]:
         """The keys to a place, and what stands beside it; a number or a pair is an item of a list."""
         place, chosen = next((place, names) for place in self.places if (names := place.chosen(name)) is not None)
-        names = iter(chosen)
+        rest = iter(chosen)
         beside: Mapping[str, Any] = self.row["places"][place.name].get("beside", {})
-        return [_key(part, names) for part in self._keys(place)], beside
+        return [_key(part, rest) for part in self._keys(place)], beside
 
     def _keys(self, place: Place) -> list[str]:
         return str(self.row["places"][place.name].get("key", place.name)).split(".")
