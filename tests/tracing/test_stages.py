@@ -11,6 +11,7 @@ from typing import Any
 
 import anthropic
 import httpx2
+import openai
 import pytest
 from scripted_server import ScriptedServer
 
@@ -190,6 +191,44 @@ def test_static_methods_and_those_of_classes_stay_what_they_are() -> None:
         assert (Notes.find("the van"), Notes().answer("the van")) == (["the van"], "Notes the van")
     assert [operation.name for operation in recorder.graph.operations.values()] == ["find", "answer"]
     assert (Notes().find("the van"), Notes.answer("the van")) == (["the van"], "Notes the van")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("client", ["openai", "litellm"])
+def test_a_step_that_asks_only_for_vectors_keeps_and_finds_what_it_is_given(
+    client: str, program: ScriptedServer
+) -> None:
+    class Verbatim:
+        def __init__(self) -> None:
+            self.rows: list[str] = []
+
+        def vector(self, text: str) -> Any:
+            if client == "litellm":
+                import litellm
+
+                return litellm.embedding(model="openai/small", input=[text], api_base=program.base_url)
+            return openai.OpenAI().embeddings.create(model="small", input=[text])
+
+        def add(self, text: str) -> int:
+            self.rows.append(text)
+            return len(self.vector(text).data)
+
+        def search(self, query: str) -> list[str]:
+            return self.rows[: len(self.vector(query).data)]
+
+    if client == "litellm":
+        pytest.importorskip("litellm")
+    with memtune.watch(Verbatim, extract="add", retrieve="search"), memtune.trace() as recorder:
+        memory = Verbatim()
+        memory.add(VAN)
+        assert memory.search("Who bought the van?") == [VAN]
+    graph = recorder.graph
+    add, search = graph.operations.values()
+    assert (add.calls, search.calls, search.kind) == (1, 1, "retrieval")
+    assert outputs(graph, add, "memory_entry") == [VAN]
+    assert inputs(graph, search, "memory_entry") == [VAN]
+    (reply,) = outputs(graph, add, "reply")
+    assert (reply["embeddings"], set(reply)) == (1, {"embeddings", "dimensions"})
 
 
 def test_what_is_not_there_is_named() -> None:

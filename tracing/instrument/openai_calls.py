@@ -260,8 +260,9 @@ def _content(reply: Any) -> tuple[Any, dict[str, Any]]:
     blocks = getattr(reply, "content", None)
     if isinstance(blocks, list) and [block.type for block in blocks] == ["text"]:
         return blocks[0].text, {"finish_reason": reply.stop_reason}
-    if getattr(reply, "data", None) and hasattr(reply.data[0], "embedding"):
-        vector = reply.data[0].embedding
+    first = next(iter(getattr(reply, "data", None) or []), None)
+    vector = first.get("embedding") if isinstance(first, Mapping) else getattr(first, "embedding", None)
+    if vector is not None:
         return {"embeddings": len(reply.data), "dimensions": len(vector) if isinstance(vector, list) else None}, {}
     choices = getattr(reply, "choices", None) or []
     if len(choices) == 1:

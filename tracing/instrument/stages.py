@@ -84,7 +84,8 @@ class StagedOperation(ActiveOperation):
         """End it, with what its model calls tell of what it read and made."""
         recorder, record = self.recorder, self.settled()
         if recorder is not None and record is not None and not recorder.ended and self.ended is None:
-            if record.calls:
+            outputs = [recorder.graph.variables[vid] for vid in record.output_ids()]
+            if record.calls and (any(map(_says, outputs)) or not any(item.kind == "reply" for item in outputs)):
                 record.kind = "llm"
             self._link_requests(recorder, record)
             if self._stage in ("extract", "update") and error is None:
@@ -99,7 +100,7 @@ class StagedOperation(ActiveOperation):
         if recorder is not None and record is not None and self._stage in ("extract", "update"):
             self._link_requests(recorder, record)
             outputs = [recorder.graph.variables[vid] for vid in record.output_ids()]
-            replies = [variable.value for variable in outputs if variable.kind == "reply"][len(self._replies) :]
+            replies = [variable.value for variable in outputs if _says(variable)][len(self._replies) :]
             self._replies += map(str, replies)
             for text in (text for reply in replies for text in entries_in(reply)):
                 self._write(recorder, text)
@@ -107,9 +108,7 @@ class StagedOperation(ActiveOperation):
     def _keep(self, recorder: RecorderLike, record: Operation) -> None:
         """What it made: what it returned, unless that is no more than a word that all went well."""
         outputs = [recorder.graph.variables[vid] for vid in record.output_ids()]
-        replied = [
-            text for item in outputs if item.kind == "reply" for text in (str(item.value), *entries_in(item.value))
-        ]
+        replied = [text for item in outputs if _says(item) for text in (str(item.value), *entries_in(item.value))]
         returned = [text for text in self._pieces if " " in text]
         if replied:
             returned = [text for text in returned if any(text in reply for reply in replied)]
@@ -186,6 +185,11 @@ class StagedOperation(ActiveOperation):
     def _inputs_of(recorder: RecorderLike, record: Operation, *kinds: str) -> list[Variable]:
         variables = [recorder.graph.variables[vid] for vid in record.input_ids()]
         return [variable for variable in variables if variable.kind in kinds]
+
+
+def _says(variable: Variable) -> bool:
+    """Whether it is what a model said, and not the vectors that one made."""
+    return variable.kind == "reply" and not (isinstance(variable.value, Mapping) and "embeddings" in variable.value)
 
 
 def text_of(value: Any) -> str:
