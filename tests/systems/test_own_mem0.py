@@ -19,6 +19,7 @@ from experiments.systems.exporting.export import export
 from experiments.systems.exporting.importing import import_prompts
 from experiments.systems.exporting.written_files import json_or_yaml
 from experiments.systems.mem0 import library
+from experiments.systems.mem0.own_config import generation_of
 from experiments.systems.mem0.system import Mem0
 from tracing.errors import ConfigError, ContractError, RunError
 from tracing.llm.access import ModelAccess
@@ -247,6 +248,13 @@ def test_a_file_that_cannot_be_parsed_is_told_without_what_is_in_it(tmp_path: Pa
     with pytest.raises(ConfigError, match=r"mine\.yaml: no configuration") as refused:
         Mem0(config=str(tmp_path / "mine.yaml"))
     assert KEY not in str(refused.value)
+
+
+def test_what_to_give_for_a_dict_in_a_program_is_told(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text('"""Ours."""\n\nCONFIG = {"llm": {"provider": "openai"}}\n')
+    told = r"^\S*shop\.py: no configuration \([^/]*\); give JSON \(of a dict in a program: json\.dumps\) or YAML$"
+    with pytest.raises(ConfigError, match=told):
+        generation_of(tmp_path / "shop.py")
 
 
 @pytest.mark.parametrize("suffix", ["json", "yaml"])

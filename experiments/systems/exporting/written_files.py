@@ -42,7 +42,9 @@ def json_or_yaml(path: Path) -> object:
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         # YAML's message quotes the line, which may hold a key.
         reason = " ".join(str(getattr(error, "problem", None) or error).split())
-        raise RunError(f"{path}: no configuration ({reason}); give JSON or YAML") from None
+        raise RunError(
+            f"{path}: no configuration ({reason}); give JSON (of a dict in a program: json.dumps) or YAML"
+        ) from None
 
 
 def json_object(source: str) -> dict[str, Any]:

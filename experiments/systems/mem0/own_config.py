@@ -176,7 +176,7 @@ def generation_of(file: Path) -> tuple[Generation, str]:
     try:
         keys = json_or_yaml(file)
     except RunError as error:
-        raise ConfigError(f"{file}: {error}") from None
+        raise ConfigError(str(error)) from None
     installed = next((generation for generation in GENERATIONS if generation.is_here()), None)
     for generation in (installed or V1, V1, V2):
         named = [key for key in generation.keys.values() if isinstance(keys, Mapping) and key in keys]
