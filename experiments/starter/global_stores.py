@@ -16,10 +16,10 @@ from typing import Any
 
 from experiments.systems.wrapped.program_state import CONTAINERS, is_own, state_of
 
-STORES = re.compile(r"path|file|db|database|folder|dir|store", re.IGNORECASE)
+STORES = re.compile(r"path|(?<!pro)file|db|database|folder|dir|store|home|root", re.IGNORECASE)
 SQLITE = "sqlite:///"
-_READ = re.compile(r"prompt|template", re.IGNORECASE)
-"""Names of files that a program reads, and does not store in."""
+READ = re.compile(r"prompt|template", re.IGNORECASE)
+"""Names of what a program reads, and does not store in."""
 _LASTS = "lasts from one memory to the next"
 _KEEPS = re.compile(r"memor|store|notes|facts|history|index|vector|collection", re.IGNORECASE)
 """Names of what keeps memories, though it is of a library."""
@@ -40,7 +40,7 @@ def global_stores(name: str) -> tuple[dict[str, str], list[str]]:
             place, file = f"{module.__name__}:{attribute}", _in_folder(attribute, value, source, module.__name__)
             if file is not None:
                 stores[place] = file
-            elif _is_of_library(value, module.__name__) and _KEEPS.search(attribute):
+            elif _is_of_library(value, module.__name__) and _KEEPS.search(attribute) and not READ.search(attribute):
                 kind = f"{type(value).__module__}.{type(value).__qualname__}"
                 lasting.append(f"{place}: what this {kind} keeps {_LASTS}; make it in `folder`")
         changed = {key for node in ast.walk(tree) if isinstance(node, ast.Global) for key in node.names}
@@ -78,7 +78,7 @@ def _in_folder(name: str, value: Any, source: Path, module: str) -> str | None:
     plain = name.rpartition(".")[2].strip("_").lower()
     if isinstance(value, sqlite3.Connection):
         return "memory.db"
-    if isinstance(value, str | Path) and STORES.search(name) and not _READ.search(name):
+    if isinstance(value, str | Path) and STORES.search(name) and not READ.search(name):
         path = Path(str(value).removeprefix(SQLITE))
         is_path = isinstance(value, Path) or re.fullmatch(r"\S*[/.]\S*", value) is not None
         return path.name if is_path and not source.is_relative_to(path.resolve()) else None

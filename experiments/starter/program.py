@@ -13,7 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from experiments.starter.global_stores import SQLITE, STORES, global_stores
+from experiments.starter.global_stores import READ, SQLITE, STORES, global_stores
 from tracing.errors import ConfigError
 from tracing.plugins import PluginRegistry
 
@@ -24,8 +24,10 @@ _BUILDS = re.compile(
     re.IGNORECASE,
 )
 _ANSWERS = re.compile(r"answer|reply|respond|ask|chat|query|tell", re.IGNORECASE)
-_FINDS = re.compile(r"search|retriev|recall|find|look_?up|memories|known|relevant", re.IGNORECASE)
-_FOLDERS = re.compile(r"folder|dir", re.IGNORECASE)
+_FINDS = re.compile(r"search|retriev|recall|find|look_?up|relevant|memories|known", re.IGNORECASE)
+_FOLDERS = re.compile(r"folder|dir|home|root", re.IGNORECASE)
+_PATHS = re.compile(r"\b(?:str|Any|\w*Path(?:Like)?)\b")
+"""Annotations of what may be a path."""
 _SEVERAL = re.compile(r"turns|messages|texts|lines|sessions|chat|dialogue|conversation|list|sequence", re.IGNORECASE)
 _TOLD = re.compile(_SEVERAL.pattern + "|text|message|content|said|input|utterance", re.IGNORECASE)
 _QUESTIONS = re.compile("question|query", re.IGNORECASE)
@@ -144,7 +146,7 @@ class Program:
             function,
             f"{'memory' if self.is_made else self.made or self.here}.{self.build}",
             _TOLD,
-            f"[{turn} for turn in part.turns]" if several else turn,
+            self._several(function, turn) if several else turn,
             beside,
         )
         if inspect.isasyncgenfunction(function):
@@ -152,6 +154,14 @@ class Program:
         if inspect.iscoroutinefunction(function):
             return "async ", several, f"await {call}"
         return "", several, f"list({call})" if inspect.isgeneratorfunction(function) else call
+
+    @staticmethod
+    def _several(function: Any, turn: str) -> str:
+        """All turns of a session: a text, one argument each, or a list."""
+        parameter = _text_parameter(function, _TOLD)
+        if re.fullmatch(r"\w+: '?str\b.*", str(parameter)) or _is_one_text(function, str(parameter)):
+            return f'"\\n".join({turn} for turn in part.turns)'
+        return f"{'*' * str(parameter).startswith('*')}[{turn} for turn in part.turns]"
 
     def answering(self) -> tuple[str, str]:
         """What stands before the function that answers, and how it answers."""
@@ -191,7 +201,7 @@ class Program:
     def _made(self) -> str:
         """An object as its class makes it."""
         given = []
-        for parameter in _parameters(self.owner.__init__) if "__init__" in vars(self.owner) else []:
+        for parameter in _parameters(self.owner.__init__) if inspect.isfunction(self.owner.__init__) else []:
             stored = _place(self.module, self.owner.__init__, parameter)
             if stored is not None and not self.is_stored:
                 self._store_by(stored)
@@ -281,9 +291,20 @@ def _text_parameter(function: Any, pattern: re.Pattern[str]) -> inspect.Paramete
     return next(iter([*named, *needed[::-1], *parameters]), None)
 
 
+def _is_one_text(function: Any, name: str) -> bool:
+    """Whether a parameter that nothing is said of is called like a single thing, and no items of it are taken."""
+    with contextlib.suppress(OSError):
+        items = rf"\bin {name}\b|join\({name}\b|\*{name}\b|\b{name}\["
+        return name in ("chat", "dialogue", "conversation") and not re.search(items, inspect.getsource(function))
+    return False
+
+
 def _place(module: str, function: Any, parameter: inspect.Parameter) -> str | None:
     """What a parameter is given so that the store is in `folder`: its place, or settings with a field for that."""
-    if STORES.search(parameter.name):
+    told = "" if parameter.annotation is parameter.empty else inspect.formatannotation(parameter.annotation)
+    if not READ.search(parameter.name) and (
+        (STORES.search(parameter.name) and (not told or _PATHS.search(told))) or re.search(r"\bPath\b", told)
+    ):
         return _in_folder(parameter.name, parameter.default)
     hint = _hints(function).get(parameter.name)
     for kind in (hint, *typing.get_args(hint)):

@@ -220,7 +220,8 @@ def _prompts(places: Iterator[tuple[str, PromptPlace]], unknown: list[str]) -> I
 
 
 def _has_words(text: str) -> bool:
-    return len(re.findall(r"[^\W\d]{2,}", re.sub(r"\{\w+\}", "", text))) >= FEWEST_WORDS
+    words = re.findall(r"[^\W\d]{2,}", re.sub(r"\{\w+\}", "", text))
+    return len(words) >= FEWEST_WORDS and re.fullmatch(r"[!-~]+", text) is None  # an address, or a model's name
 
 
 def _in_source(module: ModuleType, source: str) -> Iterator[tuple[str, PromptPlace]]:
@@ -239,7 +240,7 @@ def _in_source(module: ModuleType, source: str) -> Iterator[tuple[str, PromptPla
             if isinstance(value, str) or not isinstance(value, Collection):
                 yield dotted, place
         elif not isinstance(node, ast.ClassDef) and _HOLDS.search(dotted) and not dotted.endswith("__doc__"):
-            is_example = isinstance(scope, ast.List) and dotted.endswith(".user")
+            is_example = dotted.endswith(".user") and (isinstance(scope, ast.List) or dotted == "main.user")
             yield from () if is_example else [(dotted, place)]
 
 

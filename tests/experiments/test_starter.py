@@ -283,6 +283,10 @@ class Described:
             ("who: 'str', said, timestamp, *, top", "turn.speaker, turn.text, part.time, top=..."),
             ("text, when: datetime", "turn.spoken, when=..."),
             ("messages, date", "[turn.spoken for turn in part.turns], part.time"),
+            ("*lines: str", "hear(*[turn.spoken for turn in part.turns])"),
+            ("*said: str", "hear(turn.spoken)"),
+            ("chat: str", 'hear("\\n".join(turn.spoken for turn in part.turns))'),
+            ("dialogue", 'hear("\\n".join(turn.spoken for turn in part.turns))'),
         ],
     )
     def test_what_stands_beside_a_text_is_given_and_what_is_written_is_python(
@@ -368,6 +372,58 @@ class Listener:
         assert "not known: Own.remember: what a message holds is not seen; it is told role and content" in (
             capsys.readouterr().out
         )
+
+    @pytest.mark.parametrize(
+        ("parameters", "made"),
+        [
+            ("home: Path = Path('memories')", "Heir(home=folder)"),
+            ("prompts_dir: Path = Path('texts'), spot: 'Path | None' = None", 'Heir(spot=folder / "memory.db")'),
+            ("profile: str, root='memories'", 'Heir(profile="me", root=folder)'),
+            ("db: sqlite3.Connection", "Heir(db=...)"),
+            ("db: Database, database: 'Unknown | str' = None", 'Heir(db=..., database=folder / "memory.db")'),
+        ],
+    )
+    def test_an_object_stores_where_the_path_says_that_its_class_or_a_base_takes(
+        self, parameters: str, made: str, tmp_path: Path
+    ) -> None:
+        name = f"{re.sub(r'[^a-z]', '', parameters)}_program"
+        (tmp_path / f"{name}.py").write_text(
+            f"""import sqlite3
+from pathlib import Path
+class Database: ...
+class Base:
+    def __init__(self, {parameters}): ...
+    def hear(self, chat): return [line for line in chat]
+    def memories(self): ...
+    def relevant(self, query): ...
+    def reply(self, query): ...
+class Heir(Base): ...
+"""
+        )
+        self.wrap(f"{name}:Heir")
+        written = Path(f"wrapped_{name}.py").read_text()
+        assert f"memory = {made}\n" in written, written
+        assert f"return {made}.reply(question)" in written
+        assert "memory.hear([turn.spoken for turn in part.turns])" in written
+        assert 'retrieve="relevant"' in written
+
+    def test_names_of_models_and_what_a_script_tries_are_no_prompts(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        source = """MODEL = "openai/text-embedding-3-small"
+URL = "https://models.invalid/openai/v1/chat/completions"
+class Named:
+    def __init__(self, folder): ...
+    def add(self, text): return {"role": "user", "content": f"Note all that is said here: {text}"}
+    def ask(self, question): ...
+def main():
+    Named(".").add([{"role": "user", "content": "I moved to Oslo in May."}])
+"""
+        (tmp_path / "named_program.py").write_text(source)
+        self.wrap("named_program:Named")
+        assert re.findall(r"guessed: prompt (.*)", capsys.readouterr().out) == [
+            "add, stage extract: named_program:Named.add"
+        ]
 
     def test_functions_are_found_or_named(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         source = """STORE_PATH = "data/notes.jsonl"

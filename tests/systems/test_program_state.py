@@ -53,6 +53,22 @@ class Store:
         self.database = sqlite3.connect(":memory:")
 
 
+class Slotted:
+    """As LangGraph's store in memory is one."""
+
+    __slots__ = ("__hidden", "client", "unset")
+
+    def __init__(self) -> None:
+        self.__hidden = defaultdict[str, list[Kept]](list)
+        self.client = sqlite3.connect(":memory:")
+
+    def put(self, text: str) -> None:
+        self.__hidden["me"].append(Kept(text, Decimal(1)))
+
+    def texts(self) -> list[str]:
+        return [kept.text for kept in self.__hidden["me"]]
+
+
 class Other:
     """One that holds itself."""
 
@@ -148,6 +164,23 @@ def test_an_object_keeps_what_can_be_and_shares_the_rest(module: types.ModuleTyp
         GlobalStore.at("state_program:lock", "lock.json")
 
 
+def test_an_object_with_slots_is_kept_as_any_other(module: types.ModuleType, tmp_path: Path) -> None:
+    langgraph = pytest.importorskip("langgraph.store.memory")
+    module.slotted, module.store = Slotted(), langgraph.InMemoryStore()  # type: ignore[attr-defined]
+    own, store, client = module.slotted, module.store, module.slotted.client
+    own.put("mine")
+    places = [GlobalStore.at(f"state_program:{name}", f"{name}.json") for name in ("slotted", "store")]
+    for day in (1, 2):
+        with places[0].within(tmp_path), places[1].within(tmp_path):
+            own.put(f"day {day}")
+            store.put(("me", "facts"), f"f{day}", {"text": f"fact {day}"})
+            assert own.client is client
+    assert (own.texts(), store.search(("me",)), hasattr(own, "unset")) == (["mine"], [], False)
+    with places[0].within(tmp_path), places[1].within(tmp_path):
+        assert own.texts() == ["mine", "day 1", "day 2"]
+        assert [item.value["text"] for item in store.search(("me",))] == ["fact 1", "fact 2"]
+
+
 PROGRAM = """
 import logging, queue
 from beside_state import STORE
@@ -158,6 +191,7 @@ class Memory:
     items: list = []
     LIMITS = {"a": 1}
 memory = queue.Queue()
+memory_prompt = queue.Queue()
 def load():
     global cache
     cache = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 import json
 import sys
 from collections import defaultdict, deque
@@ -12,6 +13,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -56,12 +58,10 @@ def as_json(value: Any) -> Any:
         return {_KIND: name, _CONTENT: value.name if isinstance(value, Enum) else list(map(as_json, value))}
     if kind.__module__ == "numpy":
         return {_KIND: str(value.dtype), _CONTENT: value.tolist()}
-    slots = getattr(kind, "__dataclass_fields__", None) if not hasattr(value, "__dict__") else None
-    if kind is timedelta or not (slots or is_own(value)):
+    if kind is timedelta or not is_own(value):
         raise TypeError(f"a {kind.__module__}.{kind.__qualname__}")
     try:
-        held = {name: getattr(value, name) for name in slots} if slots else vars(value)
-        attributes = {name: as_json(inner) for name, inner in held.items()}
+        attributes = {name: as_json(inner) for name, inner in attributes_of(value).items()}
     except RecursionError:
         raise TypeError(f"a {kind.__qualname__} that holds itself") from None
     return {_KIND: f"{kind.__module__}:{kind.__qualname__}", _CONTENT: attributes}
@@ -69,11 +69,22 @@ def as_json(value: Any) -> Any:
 
 def is_own(value: Any) -> bool:
     """Whether it is an object of a class that is written in a file of the program or of a library, and not callable."""
-    return (
-        hasattr(value, "__dict__")
-        and not callable(value)
-        and hasattr(sys.modules.get(type(value).__module__), "__file__")
-    )
+    module = type(value).__module__
+    has_slots = _slots(value) and module.partition(".")[0] not in sys.stdlib_module_names
+    if callable(value) or not (has_slots or hasattr(value, "__dict__")):
+        return False
+    return hasattr(sys.modules.get(module), "__file__")
+
+
+def attributes_of(value: Any) -> dict[str, Any]:
+    """What an object has by its attributes, those in slots too."""
+    held = {name: getattr(value, name) for name in _slots(value) if hasattr(value, name)}
+    return held | getattr(value, "__dict__", {})
+
+
+def _slots(value: Any) -> list[str]:
+    members = chain.from_iterable(vars(kind).items() for kind in type(value).__mro__ if "__slots__" in vars(kind))
+    return [name for name, member in members if inspect.ismemberdescriptor(member) and not name.startswith("__")]
 
 
 def from_json(data: Any, like: Any = None) -> Any:
@@ -117,7 +128,7 @@ def state_of(value: Any) -> Any:
         as_json(value)
         raise TypeError(f"a {type(value).__name__}")
     state = {}
-    for name, held in vars(value).items():
+    for name, held in attributes_of(value).items():
         with contextlib.suppress(TypeError):
             as_json(held)
             state[name] = copy.deepcopy(held)
@@ -134,27 +145,25 @@ def other_state(place: str, value: Any, begins: Any, file: Path) -> Iterator[Non
         MemorySystemError: it holds something by then that cannot be kept.
     """
     data = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
-    held: Any = value if isinstance(value, CONTAINERS) else vars(value)
-    before, shared = copy.copy(held), {}
+    before: Any = copy.copy(value) if isinstance(value, CONTAINERS) else attributes_of(value)
+    shared = {}
     if isinstance(value, CONTAINERS):
-        _fill(held, from_json(data, begins) if data is not None else begins)
+        _fill(value, from_json(data, begins) if data is not None else begins)
     else:
         shared = {name: content for name, content in before.items() if name not in begins}
         state = copy.deepcopy(begins)
         state |= {name: from_json(kept, begins.get(name)) for name, kept in data.items()} if data is not None else {}
-        _fill(held, {**state, **shared})
+        _fill(value, {**state, **shared})
 
     def kept(content: Any) -> Any:
-        return (
-            as_json(content)
-            if held is value
-            else {name: as_json(content[name]) for name in content if name not in shared}
-        )
+        if isinstance(value, CONTAINERS):
+            return as_json(content)
+        return {name: as_json(content[name]) for name in content if name not in shared}
 
     try:
         yield
         try:
-            after = kept(held)
+            after = kept(value if isinstance(value, CONTAINERS) else attributes_of(value))
         except TypeError as error:
             raise MemorySystemError(
                 f"stores: {place} holds {error}, which is not kept as JSON; let `build` keep it in `folder`"
@@ -162,9 +171,17 @@ def other_state(place: str, value: Any, begins: Any, file: Path) -> Iterator[Non
         if data is not None or after != kept(begins):
             file.write_text(json.dumps(after), encoding="utf-8")
     finally:
-        _fill(held, before)
+        _fill(value, before)
 
 
 def _fill(held: Any, content: Any) -> None:
+    if not isinstance(held, CONTAINERS):
+        slots = _slots(held)
+        for name in slots:
+            if name in content:
+                object.__setattr__(held, name, content[name])
+            elif hasattr(held, name):
+                object.__delattr__(held, name)
+        held, content = getattr(held, "__dict__", {}), {key: content[key] for key in content if key not in slots}
     held.clear()
     held.extend(content) if isinstance(held, list | deque) else held.update(content)
