@@ -1,4 +1,4 @@
-"""CrewAI's own memory, recorded by `watch` on the real package: what goes wrong in it is named."""
+"""CrewAI's own memory, recorded by one line on the real package: what goes wrong in it is named."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def model(fault: str) -> Callable[[Mapping[str, Any]], str]:
         ("none", "JudgeError at judge"),
         ("left out", "ExtractionError at extract_memories"),
         ("missed", "RetrievalError at recall"),
-        ("ignored", "ResponseError at ask"),
+        ("ignored", "ResponseError at kickoff"),
     ],
 )
 def test_what_goes_wrong_in_crewai_s_own_memory_is_named(

@@ -9,8 +9,7 @@ from crewai import LLM, Agent
 from crewai.memory.storage.lancedb_storage import LanceDBStorage
 from crewai.memory.unified_memory import Memory
 
-from tracing import session, trace
-from tracing.instrument.stages import watch
+from tracing import instrument, session, trace
 
 url, folder, fault = sys.argv[1:]
 if fault == "missed":
@@ -24,21 +23,12 @@ class Companion:
         self.agent = Agent(role="companion", goal="Be of help.", backstory="", llm=model, memory=self.memory)
 
     def say(self, text):
-        reply = self.agent.kickoff(text).raw
-        self.memory.drain_writes()
-        return reply
-
-    def ask(self, question):
-        return self.say(question)
+        return self.agent.kickoff(text).raw
 
 
-with (
-    watch(Memory, extract="extract_memories", retrieve="recall"),
-    watch(Companion, answer="ask"),
-    trace(f"{folder}/mara.jsonl"),
-):
+with instrument.crewai(), trace(f"{folder}/mara.jsonl"):
     companion = Companion()
     with session("d1", user="mara"):
         companion.say("My tortoise Brisket only eats radicchio.")
     with session("q1", user="mara"):
-        companion.ask("What does my tortoise eat?")
+        companion.say("What does my tortoise eat?")

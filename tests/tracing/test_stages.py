@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +230,26 @@ def test_a_step_that_asks_only_for_vectors_keeps_and_finds_what_it_is_given(
     assert inputs(graph, search, "memory_entry") == [VAN]
     (reply,) = outputs(graph, add, "reply")
     assert (reply["embeddings"], set(reply)) == (1, {"embeddings", "dimensions"})
+
+
+@dataclass
+class Ran:
+    """What an agent returns: its reply, beside how it came to it."""
+
+    raw: str
+    messages: tuple[str, ...] = ("the user has asked for a place", "it is looked up")
+
+
+def test_an_answer_is_the_reply_of_what_an_agent_returns() -> None:
+    class Companion:
+        def ask(self, question: str) -> Ran:
+            return Ran("Mara lives in Oslo.")
+
+    with memtune.watch(Companion, answer="ask"), memtune.trace() as recorder:
+        ran = Companion().ask("Where does Mara live?")
+    assert isinstance(ran, Ran)
+    predictions = [each.value for each in recorder.graph.variables.values() if each.kind == "prediction"]
+    assert predictions == ["Mara lives in Oslo."]
 
 
 def test_what_is_not_there_is_named() -> None:

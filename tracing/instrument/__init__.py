@@ -6,7 +6,7 @@ with instrument.openai(), trace("run.jsonl"), operation("answer"):
     client.chat.completions.create(…)
 """
 
-from tracing.instrument.frameworks import agents, langchain, langgraph, langmem, llama_index
+from tracing.instrument.frameworks import agents, crewai, langchain, langgraph, langmem, llama_index
 from tracing.instrument.litellm_calls import litellm
 from tracing.instrument.openai_calls import anthropic, openai
 from tracing.instrument.patches import Instrumentation, threads
@@ -16,6 +16,7 @@ __all__ = [
     "Instrumentation",
     "agents",
     "anthropic",
+    "crewai",
     "langchain",
     "langgraph",
     "langmem",

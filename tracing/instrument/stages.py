@@ -43,6 +43,8 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
 
 _NEW = {"extract": "message", "update": "fact", "retrieve": "query", "answer": "query"}
 _ENTRIES = ("fact", "memory_entry")
+_REPLIES = ("raw", "final_output", "output_text", "output", "response", "text")
+"""Attributes that hold the text of what agents and clients return: CrewAI's, OpenAI's, pydantic-ai's and others'."""
 _UPDATING: set[str] = set()
 """Modules with a step that stores what others have extracted."""
 
@@ -78,7 +80,8 @@ class StagedOperation(ActiveOperation):
         else:
             # A streamed answer comes in pieces; what is returned after them is the whole.
             before = self._pieces if role == "item" else []
-            self._pieces = [*before, *map(text_of, pieces)]
+            text = _reply_text if self._stage == "answer" else text_of
+            self._pieces = [*before, *map(text, pieces)]
 
     def end(self, error: BaseException | None = None) -> None:
         """End it, with what its model calls tell of what it read and made."""
@@ -195,6 +198,12 @@ def _says(variable: Variable) -> bool:
 def text_of(value: Any) -> str:
     """The text of an argument or a result: itself, or what its fields hold."""
     return value if isinstance(value, str) else text_in(_plain(value))
+
+
+def _reply_text(value: Any) -> str:
+    """The text of an answer, of what an agent returns beside how it came to it."""
+    held = (getattr(value, name, None) for name in _REPLIES)
+    return text_of(next((text for text in held if isinstance(text, str)), value))
 
 
 def _plain(value: Any) -> Any:

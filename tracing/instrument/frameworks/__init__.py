@@ -8,6 +8,7 @@ from typing import Any
 from tracing.errors import ConfigError
 from tracing.instrument.clients import clients
 from tracing.instrument.patches import Instrumentation, is_installed, recorded
+from tracing.instrument.stages import watch
 
 ANSWERS = ("messages", "answer", "response", "generation")
 """Under which keys of a graph's state a model's text is by default the answer to the user."""
@@ -40,6 +41,34 @@ def agents() -> Instrumentation:
         from tracing.instrument.frameworks.agent_spans import follow_spans
 
         follow_spans(instrumentation)
+    return instrumentation
+
+
+def crewai() -> Instrumentation:
+    """Record CrewAI's own memory, and what `agents` records.
+
+    What is extracted from an exchange is an operation `extract_memories`, what is found `recall`, and the run of an
+    agent or a crew `kickoff`, which gives the answer. Of what CrewAI writes in the background, what is left at the end
+    of a trace is not in it.
+
+    Returns:
+        A context manager that undoes it, also with the method `undo`.
+
+    Raises:
+        ConfigError: CrewAI is not installed.
+
+    Example:
+        >>> with instrument.crewai(), trace("run.jsonl"), session("d1", user="mara"):  # doctest: +SKIP
+        ...     agent.kickoff("My tortoise Brisket only eats radicchio.")
+    """
+    _require("crewai", "CrewAI", "crewai")
+    from crewai import Agent, Crew
+    from crewai.memory.unified_memory import Memory
+
+    instrumentation = agents()
+    instrumentation.callback(watch(Memory, extract="extract_memories", retrieve="recall").undo)
+    for runs, waited_for in ((Agent, "kickoff_async"), (Crew, "akickoff")):
+        instrumentation.callback(watch(runs, answer=("kickoff", waited_for)).undo)
     return instrumentation
 
 
