@@ -122,6 +122,8 @@ class PromptSearch:
         self._scores: list[LocalScore] = []
         """The texts beside the champion, as far as they were measured on what is recorded under it."""
         self._begun_with = tuning.baseline[prompt]
+        self._earlier = set[str]()
+        """Texts that were measured before that was the champion's."""
         self.fresh = False
 
     def begin(
@@ -173,6 +175,7 @@ class PromptSearch:
             # What was written of another text may be written again of this one.
             self._tried -= {rewrite.text for rewrite in self._new}
             self._new, self._begun_with = [], champion
+            self._earlier = {scored.rewrite.text for scored in self._scores}
         count = count if measured else UNMEASURED_REWRITES
         self._second_count = round(SECOND_SHARE * count) if measured else 0
         self._compare_again()
@@ -325,10 +328,12 @@ class PromptSearch:
         """How likely the next text is to gain, as a part of how likely the first was.
 
         By Laplace's rule: of a prompt of which many texts gained nothing there may be nothing to mend, whoever is
-        blamed. What its recorded inputs lose may have been lost before they were.
+        blamed. What its recorded inputs lose may have been lost before they were. A text that was compared with an
+        earlier champion of this prompt, and gains nothing over what won there, says nothing of that.
         """
-        hits = sum(scored.gain > scored.noise for scored in self._scores)
-        return min(1.0, MISSES * (1 + hits) / (MISSES + len(self._scores)))
+        gained = {scored.rewrite.text: scored.gain > scored.noise for scored in self._scores}
+        counted = [hit for text, hit in gained.items() if hit or text not in self._earlier]
+        return min(1.0, MISSES * (1 + sum(counted)) / (MISSES + len(counted)))
 
     @property
     def next_text(self) -> Belief:

@@ -241,6 +241,20 @@ def test_texts_without_a_gain_leave_less_hope_in_the_next_whoever_is_blamed(
     assert searching.search.hope == hope
 
 
+def test_that_the_others_gain_nothing_over_the_best_of_them_leaves_the_hope_in_the_next_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    offers = [Rewrite("answer", f"{TEMPLATE} {n}", "bank", "") for n in range(MISSES)]
+    local = Recorded({offers[0].text: 9})
+    searching = Searching(monkeypatch, TEMPLATE, offers)
+    searching.begin(1, 2 * MISSES, measured=True, local=local)
+    for _ in range(0, MISSES, TOGETHER):
+        searching.search.take(next(step for step in searching.search.steps(0.0, {}) if step.new))
+    searching.tuning.champion["answer"] = offers[0].text
+    searching.begin(2, 2 * MISSES, measured=True, local=local)
+    assert searching.search.hope == 1.0
+
+
 def test_of_the_inputs_that_a_text_meets_a_third_is_where_others_are_to_blame_since_blame_may_be_wrong(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -93,7 +93,7 @@ class WrappedProgram:
         self._build, self._answer, self.watched = build, answer, watched
         self._asking, self._modules = set[str](), 0
         self._late: list[MemtuneError] = []
-        self._building, self._has_stored, self._empty = list[list[bool]](), False, 0
+        self._building, self._has_stored, self._empty = list[threading.Event](), False, 0
         self._turn: AbstractContextManager[Any] = threading.Lock() if alone or stores else nullcontext()
         self.places = {name: place_of(place, folder) for name, place in prompts.items()}
         self._folders = {folder, *(place.file.parent for place in self.places.values())}
@@ -114,7 +114,7 @@ class WrappedProgram:
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Let the program read the conversation into a folder of its own; what is in that is the memory."""
-        with self._turn, _empty_folder() as folder, self._beside_others() as is_at_once:
+        with self._turn, _empty_folder() as folder, self._beside_others() as at_once:
             recorder = open_recorder()
             for part in conversation.sessions if recorder is not None else ():
                 with session(part.id, time=part.time):
@@ -133,7 +133,7 @@ class WrappedProgram:
         self._has_stored = self._has_stored or bool(files)
         if lost is not None and not files:
             self._empty += 1
-            if any(is_at_once) or (not self._has_stored and self._empty > _EMPTY):
+            if at_once.is_set() or (not self._has_stored and self._empty > _EMPTY):
                 raise MemorySystemError(
                     f"build left nothing in its folder, though the program was replied {excerpt(lost, 60)!r}; let it "
                     "store there. If its store's place is something global (a variable of a module or of the "
@@ -171,17 +171,16 @@ class WrappedProgram:
         return Answer(reply, prediction.id or None)
 
     @contextmanager
-    def _beside_others(self) -> Iterator[list[bool]]:
-        """Around a build: whether another runs at the same time, which holds an item from then on."""
-        others = self._building[:]
-        mine = [True] if others else list[bool]()
-        for other in others:
-            other.append(True)
+    def _beside_others(self) -> Iterator[threading.Event]:
+        """Around a build: what is set once another runs at the same time."""
+        mine, others = threading.Event(), [*self._building]
+        for each in [*others, mine] if others else []:
+            each.set()
         self._building.append(mine)
         try:
             yield mine
         finally:
-            self._building[:] = [other for other in self._building if other is not mine]
+            self._building.remove(mine)
 
     @contextmanager
     def _running(
