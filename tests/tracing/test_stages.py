@@ -252,6 +252,18 @@ def test_an_answer_is_the_reply_of_what_an_agent_returns() -> None:
     assert predictions == ["Mara lives in Oslo."]
 
 
+def test_a_task_of_langgraph_is_not_watched_since_it_returns_before_it_has_run() -> None:
+    func = pytest.importorskip("langgraph.func")
+
+    class Agent:
+        memorize = func.task(lambda text: text)
+        workflow = func.entrypoint()(lambda text: text)
+
+    for name in ("memorize", "workflow"):
+        with pytest.raises(ConfigError, match=rf"'{name}' is run by LangGraph, .* tracing\.instrument\.langgraph\(\)"):
+            memtune.watch(Agent, extract=name)
+
+
 def test_what_is_not_there_is_named() -> None:
     class Notes:
         def search(self) -> None: ...

@@ -275,7 +275,7 @@ def watch(owner: Any, **names: str | Sequence[str]) -> Watched:
         A context manager that undoes it, also with the method `undo`.
 
     Raises:
-        ConfigError: a stage or a function is unknown.
+        ConfigError: a stage or a function is unknown, or a function is a task of LangGraph.
 
     Example:
         >>> class Notes:
@@ -290,6 +290,11 @@ def watch(owner: Any, **names: str | Sequence[str]) -> Watched:
     for stage, listed in names.items():
         decorate = staged(stage)  # type: ignore[arg-type]
         for name in [listed] if isinstance(listed, str) else listed:
+            if type(getattr(owner, name, None)).__module__.startswith("langgraph."):
+                raise ConfigError(
+                    f"watch: {name!r} is run by LangGraph, and may return before it has run; record it by "
+                    "tracing.instrument.langgraph()"
+                )
             if not callable(getattr(owner, name, None)):
                 title = getattr(owner, "__name__", type(owner).__name__)
                 raise ConfigError(f"watch: {title} has no function {name!r}{did_you_mean(name, dir(owner))}")
