@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
 
 import click
@@ -57,10 +59,11 @@ def _wrap(name: str, folder: Path) -> None:
     """Write what wraps a program, say what was guessed, and check it."""
     from experiments.starter.starter_files import CONFIG
     from experiments.starter.wrapping import problems_of, write_wrapping
-    from tracing.plugins import look_in
 
-    look_in(folder)
+    # Before the current folder, where another wrapper of this name may lie.
+    sys.path.insert(0, str(folder.resolve()))
     wrapping = write_wrapping(name, folder)
+    importlib.invalidate_caches()  # it may be a new folder
     for path in wrapping.files:
         say(str(path))
     for guess in wrapping.guesses:

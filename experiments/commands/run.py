@@ -242,6 +242,7 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
     from experiments.commands.output import show_result
     from experiments.mlflow_tracking.sqlite_store import store_uri
     from experiments.runs.folder import REPORT
+    from experiments.systems.exporting.importing import own_form
     from experiments.systems.wrapped.system import WrappedProgram
     from tracing.recording.credentials import without_credentials
     from tracing.systems.registry import SYSTEMS
@@ -251,7 +252,8 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
     option = f" --home {shlex.quote(str(named_home))}" if named_home else ""
     say(f"report: {finished.folder.path / REPORT}")
     patched = isinstance(SYSTEMS.open(settings.system), WrappedProgram)
-    to = "--to source --patch tuned.patch" if patched else "--to text --out PATH"
+    written = f"--to {own_form(settings.system) or 'text'} --out PATH"
+    to = "--to source --patch tuned.patch" if patched else written
     say(f"export: memtune export {finished.folder.named}{option} {to}")
     store = without_credentials(settings.tracking.uri or store_uri(home))
     say(f"watch: {store if store != store_uri(home) else f'memtune ui{option}'}")

@@ -142,6 +142,16 @@ class TestWrappingAProgram:
             main(["init", "--wrap", program])
         return ended.value.code
 
+    def test_what_was_written_is_checked_and_no_other_wrapper_of_its_name(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "wrapped_notes_program.py").write_text("raise ValueError('an older one')\n")
+        with pytest.raises(SystemExit) as ended:
+            main(["init", "new", "--wrap", "notes_program:Memory"])
+        out, err = capsys.readouterr()
+        assert (ended.value.code, err) == (0, "")
+        assert "the conformance suite finds nothing to mend" in out
+
     @pytest.mark.parametrize(
         ("program", "stages"),
         [
