@@ -268,6 +268,33 @@ def test_the_tasks_of_an_entry_point_are_steps_whose_results_it_uses(scripted_se
     assert "extract" in {one.name for one in graph.backward_slice(entry.id).operations.values()}
 
 
+def test_what_a_task_replied_is_the_answer_where_the_entrypoint_returns_it(scripted_server: ScriptedServer) -> None:
+    store, model = InMemoryStore(), model_of(scripted_server)
+
+    @task
+    def reply(question: str) -> str:
+        (known,) = store.search(MEMORIES)
+        return model.invoke([SystemMessage(f"You know: {known.value['text']}"), HumanMessage(question)]).text
+
+    @entrypoint(store=store)
+    def ask(question: str) -> str:
+        return reply(question).result()
+
+    @entrypoint(store=store)
+    def find(question: str) -> str:
+        return store.search(MEMORIES)[0].value["text"]
+
+    with instrument.langgraph(), trace() as recorder:
+        store.put(MEMORIES, "0", {"text": TURNS["D1:1"]})
+        find.invoke(QUESTION)
+        said = ask.invoke(QUESTION)
+    graph = recorder.graph
+    (prediction,) = graph.find_variables(kind="prediction")
+    assert prediction.value == said
+    (entry,) = graph.find_variables(kind="memory_entry")
+    assert entry.id in graph.backward_slice(prediction.id).variables, shown(graph)
+
+
 def test_a_node_that_waits_for_a_person_has_not_failed(scripted_server: ScriptedServer) -> None:
     def remember(state: MessagesState) -> dict[str, Any]:
         model_of(scripted_server).invoke(state["messages"])

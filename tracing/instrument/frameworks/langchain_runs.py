@@ -160,7 +160,10 @@ class _Runs(BaseCallbackHandler):  # type: ignore[misc]
             return None if old or last.tool_calls else text_of(last) or None
         if isinstance(last, Mapping) and last.get("role") in ("assistant", "ai"):
             return str(last.get("content"))
-        return last if isinstance(last, str) and any(last == text for text, _ in run.replies) else None
+        replied = [text for text, _ in run.replies]
+        if key == "output":  # or what a task has made of a reply, which the entrypoint returns
+            replied += [made.value for _, made in run.arguments if made.kind == "fact"]
+        return last if isinstance(last, str) and last in replied else None
 
     def _write(self, run: _Run, key: str, value: Any) -> None:
         """A node gives a value to the nodes after it."""
