@@ -242,6 +242,7 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
     from experiments.commands.output import show_result
     from experiments.mlflow_tracking.sqlite_store import store_uri
     from experiments.runs.folder import REPORT
+    from experiments.systems.exporting.exporter import Proves, open_exporter
     from experiments.systems.exporting.importing import own_form
     from experiments.systems.wrapped.system import WrappedProgram
     from tracing.recording.credentials import without_credentials
@@ -252,8 +253,9 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
     option = f" --home {shlex.quote(str(named_home))}" if named_home else ""
     say(f"report: {finished.folder.path / REPORT}")
     patched = isinstance(SYSTEMS.open(settings.system), WrappedProgram)
-    written = f"--to {own_form(settings.system) or 'text'} --out PATH"
-    to = "--to source --patch tuned.patch" if patched else written
+    form = own_form(settings.system)
+    library = form if form is not None and isinstance(open_exporter(form), Proves) else "text"
+    to = "--to source --patch tuned.patch" if patched else f"--to {library} --out PATH"
     say(f"export: memtune export {finished.folder.named}{option} {to}")
     store = without_credentials(settings.tracking.uri or store_uri(home))
     say(f"watch: {store if store != store_uri(home) else f'memtune ui{option}'}")
