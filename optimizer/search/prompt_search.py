@@ -331,8 +331,11 @@ class PromptSearch:
         blamed. What its recorded inputs lose may have been lost before they were. A text that was compared with an
         earlier champion of this prompt, and gains nothing over what won there, says nothing of that.
         """
-        gained = {scored.rewrite.text: scored.gain > scored.noise for scored in self._scores}
-        counted = [hit for text, hit in gained.items() if hit or text not in self._earlier]
+        counted = [
+            hit
+            for scored in self._scores
+            if (hit := scored.gain > scored.noise) or scored.rewrite.text not in self._earlier
+        ]
         return min(1.0, MISSES * (1 + sum(counted)) / (MISSES + len(counted)))
 
     @property

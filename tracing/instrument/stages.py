@@ -87,8 +87,8 @@ class StagedOperation(ActiveOperation):
         """End it, with what its model calls tell of what it read and made."""
         recorder, record = self.recorder, self.settled()
         if recorder is not None and record is not None and not recorder.ended and self.ended is None:
-            outputs = [recorder.graph.variables[vid] for vid in record.output_ids()]
-            if record.calls and (any(map(_says, outputs)) or not any(item.kind == "reply" for item in outputs)):
+            replies = self._outputs_of(recorder, record, "reply") if record.calls else []
+            if record.calls and (not replies or any(map(_says, replies))):
                 record.kind = "llm"
             self._link_requests(recorder, record)
             if self._stage in ("extract", "update") and error is None:
@@ -102,16 +102,16 @@ class StagedOperation(ActiveOperation):
         recorder, record = self.recorder, self.settled()
         if recorder is not None and record is not None and self._stage in ("extract", "update"):
             self._link_requests(recorder, record)
-            outputs = [recorder.graph.variables[vid] for vid in record.output_ids()]
-            replies = [variable.value for variable in outputs if _says(variable)][len(self._replies) :]
+            replied = self._outputs_of(recorder, record, "reply")
+            replies = [variable.value for variable in replied if _says(variable)][len(self._replies) :]
             self._replies += map(str, replies)
             for text in (text for reply in replies for text in entries_in(reply)):
                 self._write(recorder, text)
 
     def _keep(self, recorder: RecorderLike, record: Operation) -> None:
         """What it made: what it returned, unless that is no more than a word that all went well."""
-        outputs = [recorder.graph.variables[vid] for vid in record.output_ids()]
-        replied = [text for item in outputs if _says(item) for text in (str(item.value), *entries_in(item.value))]
+        said = filter(_says, self._outputs_of(recorder, record, "reply"))
+        replied = [text for item in said for text in (str(item.value), *entries_in(item.value))]
         returned = [text for text in self._pieces if " " in text]
         if replied:
             returned = [text for text in returned if any(text in reply for reply in replied)]
@@ -189,10 +189,15 @@ class StagedOperation(ActiveOperation):
         variables = [recorder.graph.variables[vid] for vid in record.input_ids()]
         return [variable for variable in variables if variable.kind in kinds]
 
+    @staticmethod
+    def _outputs_of(recorder: RecorderLike, record: Operation, kind: str) -> list[Variable]:
+        variables = [recorder.graph.variables[vid] for vid in record.output_ids()]
+        return [variable for variable in variables if variable.kind == kind]
+
 
 def _says(variable: Variable) -> bool:
-    """Whether it is what a model said, and not the vectors that one made."""
-    return variable.kind == "reply" and not (isinstance(variable.value, Mapping) and "embeddings" in variable.value)
+    """Whether a reply is what a model said, and not the vectors that one made."""
+    return not (isinstance(variable.value, Mapping) and "embeddings" in variable.value)
 
 
 def text_of(value: Any) -> str:
@@ -290,12 +295,13 @@ def watch(owner: Any, **names: str | Sequence[str]) -> Watched:
     for stage, listed in names.items():
         decorate = staged(stage)  # type: ignore[arg-type]
         for name in [listed] if isinstance(listed, str) else listed:
-            if type(getattr(owner, name, None)).__module__.startswith("langgraph."):
+            function = getattr(owner, name, None)
+            if type(function).__module__.startswith("langgraph."):
                 raise ConfigError(
                     f"watch: {name!r} is run by LangGraph, and may return before it has run; record it by "
                     "tracing.instrument.langgraph()"
                 )
-            if not callable(getattr(owner, name, None)):
+            if not callable(function):
                 title = getattr(owner, "__name__", type(owner).__name__)
                 raise ConfigError(f"watch: {title} has no function {name!r}{did_you_mean(name, dir(owner))}")
             watched.replace(owner, name, decorate)
