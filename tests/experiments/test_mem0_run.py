@@ -67,7 +67,7 @@ def test_mem0_is_tuned_and_its_prompts_are_proven_in_its_own_requests(
         baseline = Path("run/prompts/baseline/extract.txt").read_text()
         assert baseline == OWN["custom_fact_extraction_prompt"].replace("{", "{{").replace("}", "}}")
     written = json.loads(Path("tuned/mine.json").read_text())
-    assert written == own_config | json.loads(Path("tuned/mem0.json").read_text())
+    assert written == (own_config or json.loads(Path("tuned/mem0.json").read_text()))
     kept = [path for folder in (Path("run"), mlflow_home) for path in folder.rglob("*") if path.is_file()]
     assert len(kept) > 10
     assert not [path for path in kept if KEY.encode() in path.read_bytes()]

@@ -69,7 +69,8 @@ def export(
         mapping: prompt → the target's place for it, for a target with places of its own. A prompt without a place is
             written beside as a text file.
         baseline: the prompts that the candidate was tuned from, if they are not the system's own.
-        into: a user's own configuration, JSON or YAML; a copy of it with the target's keys is written beside.
+        into: a user's own configuration, JSON or YAML; a copy of it with the target's keys is written beside, without
+            the prompts that the configuration of the run has by itself.
 
     Raises:
         ContractError: a prompt breaks its contract, does not fit its place, reads back differently, or is not sent by
@@ -78,7 +79,7 @@ def export(
             cannot be written, or `into` has no place for them.
         ConfigError: no such system or exporter, or the library to verify in is not installed.
     """
-    system = open_system(system_name, settings)
+    system = system_as_is = open_system(system_name, settings)
     if baseline is not None and baseline != baseline_candidate(system.prompts):
         system = with_baseline(system, baseline)
     target = known_target(target, lambda: _fitting(system_name, system))
@@ -92,7 +93,9 @@ def export(
     with whole_folder(out) as folder:
         files = _files(exporter, candidate, at, folder)
         if into is not None:
-            _fill_in(into, {files[name] for name in at}, target, folder)
+            own = baseline_candidate(system_as_is.prompts) if (settings or {}).get("config") else {}
+            sent_as_is = {place for name, place in at.items() if candidate[name] == own.get(name)}
+            _fill_in(into, {files[name] for name in at}, sent_as_is, target, folder)
         prompts = {
             name: {
                 "file": files[name],
@@ -139,13 +142,13 @@ def _files(exporter: Exporter, candidate: Candidate, at: Mapping[str, str], fold
     return {**{name: placed_files[place] for name, place in at.items()}, **written(TextFiles(), others, folder)}
 
 
-def _fill_in(source: Path, files: set[str], target: str, folder: Path) -> None:
-    """Write a copy of a user's configuration with the keys of the target's file, which hold the prompts."""
+def _fill_in(source: Path, files: set[str], left_out: set[str], target: str, folder: Path) -> None:
+    """Write a copy of a user's configuration with the keys of the target's file, which hold the prompts, but some."""
     (file,) = files if len(files) == 1 else ("",)
     config = json_or_yaml(source)
     if not file.endswith(".json") or not isinstance(config, dict):
         raise RunError(f"--into {source}: {target} writes no keys that a file of this form can hold; leave it out")
-    filled = {**config, **json_object(str(folder / file))}
+    filled = config | {key: text for key, text in json_object(str(folder / file)).items() if key not in left_out}
     as_yaml = source.suffix != ".json"
     text = yaml.safe_dump(filled, sort_keys=False, allow_unicode=True) if as_yaml else as_json(filled)
     write_text(folder / source.name, text)
