@@ -42,6 +42,7 @@ _HOLDS = re.compile(
 _SCHEMA = re.compile(r"(?:.*\.)?(?:\w*Model|TypedDict|Struct|\w*Schema)")
 """Classes of which a model is told the docstring."""
 
+_TWICE = SMALL_TALK.model_copy(update={"sessions": SMALL_TALK.sessions * 2})
 _END = re.compile(r"^(?!\{).*?(.{,80}\Z)", re.DOTALL)
 """Of a reply that is no JSON."""
 
@@ -108,7 +109,14 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
     own, source = f"wrapped_{last}", "".join(f"{line}\n" for line in lines)
     can_run = bool(prompts) and program.is_stored and not program.has_gaps
     both = json.dumps({key: ["extract", "answer"] for key in prompts})
-    seen = _seen_stages(folder / f"{own}_draft.py", source.replace("STAGES", both)) if can_run else {}
+    seen = _seen_stages(folder / f"{own}_draft.py", source.replace("STAGES", both)) if can_run else None
+    program.unknown += [
+        f"prompt {key} ({place}): it is in none of the requests for small talk; unless longer conversations need it, "
+        "leave it out of prompts, or name the place where the text that is sent is written"
+        for key, (place, _) in prompts.items()
+        if seen is not None and key not in seen
+    ]
+    seen = seen or {}
     stages = {key: _stages(guessed_stage(key, text), seen.get(key, [])) for key, (_, text) in prompts.items()}
     config = starter_config({"system": f"{own}:system"})
     files = write_files(folder, {CONFIG: config, f"{own}.py": source.replace("STAGES", json.dumps(stages))})
@@ -120,8 +128,8 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
     return Wrapping(files, guesses, program.unknown, can_run)
 
 
-def _seen_stages(draft: Path, source: str) -> Mapping[str, list[Stage]]:
-    """When the requests of a program hold each prompt, while it reads and answers small talk; nothing if it cannot."""
+def _seen_stages(draft: Path, source: str) -> Mapping[str, list[Stage]] | None:
+    """When the requests of a program hold each prompt, while it reads and answers small talk; None if it cannot."""
     seen = defaultdict[str, list[Stage]](list)
     # What is replied, and so stored, is short, that it holds no prompt itself.
     endpoint = ScriptedEndpoint(lambda request: _END.sub(r"\1", plausible_reply(request)))
@@ -137,12 +145,14 @@ def _seen_stages(draft: Path, source: str) -> Mapping[str, list[Stage]]:
             memory = system.build(SMALL_TALK, baseline, endpoint.access)
             for question in SMALL_TALK.questions:
                 system.answer(memory, question, baseline, endpoint.access)
+            with contextlib.suppress(Exception):  # what is asked only about what is stored already
+                system.build(_TWICE, baseline, endpoint.access)
         for step in recorder.graph.operations.values():
             name, _, stage = step.name.rpartition("_")
             if name in baseline and stage not in seen[name]:
                 seen[name].append(stage)  # type: ignore[arg-type]
     except Exception:  # the conformance suite tells it
-        return {}
+        return None
     finally:
         endpoint.close()
         draft.unlink(missing_ok=True)
@@ -252,15 +262,21 @@ def _describes_a_reply(scope: ast.Module | ast.ClassDef) -> bool:
 
 def _in_files(sources: Mapping[ModuleType, str], folder: Path, unread: list[str]) -> Iterator[tuple[str, PromptPlace]]:
     """The files near modules that these name or have read: each text file, and the texts of each with keys."""
-    values = (item for module in sources for item in vars(module).items())
-    names = {text.strip(): name for name, text in values if isinstance(text, str)}
+    values = [item for module in sources for item in vars(module).items()]
+    values += [item for _, value in values if isinstance(value, dict) for item in value.items()]
+    names = {text.strip(): str(name) for name, text in values if isinstance(text, str)}
     source = "\n".join(sources.values())
     near = {Path(inspect.getfile(module)).resolve().parent for module in sources}
     for path in sorted({path for parent in near for path in (*parent.glob("*"), *parent.glob("*/*"))}):
         if not path.is_file() or path.suffix not in (*TEXT_FILES, *KEYED_FILES):
             continue
         place = PromptPlace(os.path.relpath(path, folder.resolve()), path, "")
-        is_named = re.search(rf"\b{re.escape(path.name)}\b|[\"']{re.escape(path.stem)}[\"']", source) is not None
+        is_named = re.search(rf"\b{re.escape(path.name)}\b", source) is not None
+        # By its first name only where that is put before its suffix, or all files of a folder are read.
+        if not is_named and re.search(
+            rf"(?:[}}\"'*]|%s)(?:{re.escape(path.suffix)}\b|\.\*)|\b(?:iter|list)dir\(", source
+        ):
+            is_named = re.search(rf"[\"']{re.escape(path.stem)}[\"']", source) is not None
         if path.suffix in TEXT_FILES:
             text = path.read_text(encoding="utf-8", errors="replace").strip()
             if is_named or text in names:

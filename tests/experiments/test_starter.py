@@ -214,6 +214,41 @@ class Filed:
         assert "prompt common" not in printed
         assert '"answer_prompt": "texts/answer.txt"' in Path("wrapped_filed_program.py").read_text()
 
+    @pytest.mark.parametrize(
+        ("read", "is_read"),
+        [
+            ('tomllib.loads((HERE / "prompts.toml").read_text())["reply"]', False),
+            ('one("reply")', True),
+            ('TEXTS["reply"]', True),
+        ],
+    )
+    def test_a_file_of_another_program_beside_it_is_none_of_its_prompts(
+        self, read: str, *, is_read: bool, tmp_path: Path
+    ) -> None:
+        source = f"""import tomllib
+from pathlib import Path
+HERE = Path(__file__).parent
+{"TEXTS = {'reply': (HERE / ('reply' + chr(46) + 'md')).read_text()}" if "TEXTS" in read else ""}
+{'def one(name): return (HERE / f"{name}.md").read_text()' if "one(" in read else ""}
+class Shop:
+    def __init__(self, folder): ...
+    def add(self, text): ...
+    def ask(self, question): return {read}
+"""
+        (tmp_path / "reply.md").write_text("Reply to {question} as somebody who sells shoes would.\n")
+        (tmp_path / "prompts.toml").write_text('reply = "Answer {question} from the notes in a few words."\n')
+        name = f"shop{len(read)}_program"
+        (tmp_path / f"{name}.py").write_text(source)
+        places = [guess.rpartition(": ")[2] for guess in write_wrapping(f"{name}:Shop", tmp_path).guesses[1:]]
+        assert places == (["reply.md"] if is_read else ["prompts.toml:reply"])
+
+    def test_a_guessed_prompt_that_nothing_sends_is_told(self, tmp_path: Path) -> None:
+        with (tmp_path / "notes_program.py").open("a") as file:
+            file.write('MOOD_PROMPT = "Tell in what mood the person was who said this."\n')
+        (told,) = write_wrapping("notes_program:Memory", tmp_path).unknown
+        assert told.startswith("prompt mood_prompt (notes_program:MOOD_PROMPT): it is in none of the requests")
+        assert "leave it out of prompts, or name the place" in told
+
     def test_two_prompts_of_one_name_are_both_there(self, tmp_path: Path) -> None:
         source = """class Notes:
     def add(self, text): return f"Note everything of {text} that may be asked"
