@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
 import re
@@ -164,6 +165,36 @@ class TestWhatIsRecorded:
         candidate = {name: spec.text for name, spec in system.prompts.items()}
         with pytest.raises(MemorySystemError, match=r"any text will do, such as OPENAI_API_KEY=none: .*credentials"):
             system.build(SMALL_TALK, candidate, endpoint.access)
+
+    @pytest.mark.parametrize("later", [False, True])
+    def test_what_is_promised_is_waited_for_and_what_it_raises_is_told(
+        self, endpoint: ScriptedEndpoint, *, later: bool
+    ) -> None:
+        helper = importlib.import_module("helper_program")
+        pool = ThreadPoolExecutor(1)
+
+        def noted(folder: Path) -> None:
+            helper.take_notes(["Theo: I sold the van to a florist."])
+            (folder / "notes").write_text("kept")
+
+        def build(folder: Path, conversation: Conversation) -> Any:
+            return pool.submit(noted, folder / "nowhere" if conversation is SMALL_TALK else folder)
+
+        async def answer_later(folder: Path, question: str) -> Any:
+            return asyncio.ensure_future(asyncio.to_thread(helper.answer, ["The florist sold it."], question))
+
+        def answer(folder: Path, question: str) -> Any:
+            return pool.submit(helper.answer, ["The florist sold it."], question)
+
+        prompts = {"note": "helper_program:NOTE", "reply": str(PROGRAMS / "reply.j2")}
+        system = memtune.system(build=build, answer=answer_later if later else answer, prompts=prompts)
+        candidate = {name: spec.text for name, spec in system.prompts.items()}
+        memory = system.build(CHAT, candidate, endpoint.access)
+        assert [*memory.state["files"]] == ["notes"]
+        assert system.answer(memory, CHAT.questions[0], candidate, endpoint.access).text.startswith("bassoon")
+        with pytest.raises(FileNotFoundError):
+            system.build(SMALL_TALK, candidate, endpoint.access)
+        pool.shutdown()
 
     @pytest.mark.parametrize("alone", [False, True])
     def test_builds_that_share_a_global_store_are_refused_or_run_alone(

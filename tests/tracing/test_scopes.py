@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import gc
 import itertools
 import json
 import multiprocessing
 import pickle
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -217,6 +218,73 @@ def test_a_generator_that_outlives_its_trace_goes_on():
         next(items)
     assert list(items) == ["two"]
     assert only(recorder, "words").status == "open"
+
+
+def test_a_future_that_is_returned_is_recorded_by_its_result_before_who_waits_for_it_goes_on():
+    def slow_elsewhere():
+        time.sleep(0.05 if threading.current_thread() is not threading.main_thread() else 0)
+        return 0.0
+
+    with ThreadPoolExecutor(1) as pool, trace(clock=slow_elsewhere) as recorder:
+
+        def say(text):
+            with operation("said"):
+                return int(text) if text == "no" else text
+
+        @traced()
+        def thread(text):
+            return pool.submit(bind(say), text)
+
+        @traced()
+        def at_once(text):
+            future = Future()
+            future.set_result(text)
+            return future
+
+        @traced()
+        def task(text):
+            return asyncio.ensure_future(asyncio.to_thread(say, text))
+
+        @traced()
+        async def later(text):
+            return task.__wrapped__(text)
+
+        def made_by(name):
+            operation = recorder.graph.find_operations(name=name)[-1]
+            values = [recorder.graph.variables[vid].value for vid in operation.output_ids()]
+            return operation.status, values, operation.error
+
+        async def work():
+            await task("a")
+            assert made_by("task") == ("ok", ["a"], None)
+            await (await later("b"))
+            assert made_by("later") == ("ok", ["b"], None)
+            told = []
+            asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context["message"]))
+            task("no")
+            while not told:
+                await asyncio.sleep(0.01)
+                gc.collect()
+            assert (made_by("task")[0], told) == ("error", ["Task exception was never retrieved"])
+
+        at_once("c")
+        assert made_by("at_once") == ("ok", ["c"], None)
+        assert thread("d").result() == "d"
+        assert made_by("thread") == ("ok", ["d"], None)
+        with pytest.raises(ValueError, match="invalid literal"):
+            thread("no").result()
+        assert made_by("thread")[:2] == ("error", [])
+        gate = threading.Event()
+        pool.submit(gate.wait)
+        assert made_by("thread")[0] == "error"
+        waiting = thread("e")
+        assert made_by("thread") == ("open", [], None)
+        waiting.cancel()
+        gate.set()
+        assert made_by("thread") == ("error", [], "CancelledError")
+        asyncio.run(work())
+    inner = {one.parent for one in recorder.graph.find_operations(name="said")}
+    assert inner <= {one.id for one in recorder.graph.operations.values() if one.name in ("thread", "task", "later")}
 
 
 def test_what_a_plain_function_returns_to_be_run_later_is_recorded_while_it_runs():

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ import pytest
 from scripted_server import ScriptedServer
 
 import memtune
-from tracing import ExecutionGraph, Operation
+from tracing import ExecutionGraph, Operation, bind
 from tracing.errors import ConfigError
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
@@ -149,6 +151,42 @@ def test_a_decorator_records_functions_and_generators_as_they_are() -> None:
     assert inputs(graph, reply, "query") == [question]
     assert {VAN} <= before(graph, reply)
     assert asyncio.run(keep([VAN])) == ["I sold the van to a florist in Aberdeen."]
+
+
+def test_what_a_step_promises_is_what_it_makes() -> None:
+    class Notes:
+        def add(self, text: str) -> Future[str]:
+            return pool.submit(str.upper, text)
+
+        def reply(self, question: str, notes: list[str]) -> Future[str]:
+            return pool.submit(" ".join, ("a", "florist"))
+
+    with ThreadPoolExecutor() as pool, memtune.watch(Notes, extract="add", answer="reply"), memtune.trace() as recorder:
+        note = Notes().add(VAN).result()
+        assert Notes().reply("Who has the van?", [note]).result() == "a florist"
+    add, reply = recorder.graph.operations.values()
+    assert outputs(recorder.graph, add, "memory_entry") == [VAN.upper()]
+    assert outputs(recorder.graph, reply, "prediction") == ["a florist"]
+    assert VAN in before(recorder.graph, reply)
+
+
+def test_steps_in_several_threads_do_not_fail_by_being_recorded() -> None:
+    add = memtune.operation("add", stage="extract")(lambda text: [f"{text}, and it was noted"])
+    find = memtune.operation("find", stage="retrieve")(lambda question: [f"{question} was asked before"])
+
+    def work(thread: int) -> None:
+        for step in range(150):
+            add(f"Thing {step} was said in {thread}")
+            find(f"What of {step} in {thread}?")
+
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with memtune.trace() as recorder, ThreadPoolExecutor() as pool:
+            list(pool.map(bind(work), range(4)))
+    finally:
+        sys.setswitchinterval(switching)
+    assert len(recorder.graph.operations) == 4 * 2 * 150
 
 
 def test_calls_of_anthropic_are_part_of_the_step(monkeypatch: pytest.MonkeyPatch) -> None:

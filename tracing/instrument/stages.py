@@ -63,10 +63,11 @@ class StagedOperation(ActiveOperation):
         """Start here, with the arguments as inputs."""
         self._stage: str = self.attributes[STAGE]
         self._by_text, self._pieces, self._replies = False, list[str](), list[str]()
-        if isinstance(scope.operation, StagedOperation):
-            scope.operation.keep_replies()  # this may read them
-        inputs = [link for role, value, _ in input_notes for link in self._read(recorder, scope, role, value)]
-        super().begin(recorder, scope, inputs)
+        with recorder.lock:  # another thread may record more of what is looked through here
+            if isinstance(scope.operation, StagedOperation):
+                scope.operation.keep_replies()  # this may read them
+            inputs = [link for role, value, _ in input_notes for link in self._read(recorder, scope, role, value)]
+            super().begin(recorder, scope, inputs)
 
     def passed(self, role: str, value: Any) -> None:
         """Record what it returns or yields: entries, what was found, or the answer."""
@@ -75,8 +76,9 @@ class StagedOperation(ActiveOperation):
             return
         pieces = value if isinstance(value, list | tuple) else [value]
         if self._stage == "retrieve":
-            for piece in pieces:
-                self._find(recorder, text_of(piece), recorder.recalled(piece))
+            with recorder.lock:
+                for piece in pieces:
+                    self._find(recorder, text_of(piece), recorder.recalled(piece))
         else:
             # A streamed answer comes in pieces; what is returned after them is the whole.
             before = self._pieces if role == "item" else []
@@ -87,14 +89,15 @@ class StagedOperation(ActiveOperation):
         """End it, with what its model calls tell of what it read and made."""
         recorder, record = self.recorder, self.settled()
         if recorder is not None and record is not None and not recorder.ended and self.ended is None:
-            replies = self._outputs_of(recorder, record, "reply") if record.calls else []
-            if record.calls and (not replies or any(map(_says, replies))):
-                record.kind = "llm"
-            self._link_requests(recorder, record)
-            if self._stage in ("extract", "update") and error is None:
-                self._keep(recorder, record)
-            elif self._stage == "answer" and "".join(self._pieces):
-                self.output("prediction", "".join(self._pieces), name="prediction", kind="prediction")
+            with recorder.lock:
+                replies = self._outputs_of(recorder, record, "reply") if record.calls else []
+                if record.calls and (not replies or any(map(_says, replies))):
+                    record.kind = "llm"
+                self._link_requests(recorder, record)
+                if self._stage in ("extract", "update") and error is None:
+                    self._keep(recorder, record)
+                elif self._stage == "answer" and "".join(self._pieces):
+                    self.output("prediction", "".join(self._pieces), name="prediction", kind="prediction")
         super().end(error)
 
     def keep_replies(self) -> None:

@@ -205,7 +205,8 @@ def traced(
     For plain, async, generator and async-generator functions. Arguments are recorded before the body runs, `self` and
     `cls` left out; the return value is the output "result". What a generator yields are outputs "item"; its operation
     begins with the first item asked for and ends when it is exhausted, closed, or left by an exception. What a plain
-    function returns to be run later, a coroutine or a generator, is recorded likewise, and the operation ends with it.
+    function returns to be run later, a coroutine or a generator, is recorded likewise, and the operation ends with it;
+    of a future the result is, once it is there.
     What is called in one trace and run in another is recorded in the first while that is open, and then not at all.
 
     Args:

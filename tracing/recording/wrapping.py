@@ -65,7 +65,9 @@ def _wrapper(function: Any, begun: Callable[..., RunningOperation | None]) -> An
         token = current.set(active)
         try:
             result = function(*args, **kwargs)
-            if type(result) in _UNBEGUN and _UNBEGUN[type(result)](result) and not _is_argument(result, args, kwargs):
+            if is_future(result) or (
+                type(result) in _UNBEGUN and _UNBEGUN[type(result)](result) and not _is_argument(result, args, kwargs)
+            ):
                 leave(active, token)
                 return _followed(active, result)
             active.finish(result)
@@ -116,6 +118,11 @@ _UNBEGUN: Mapping[type, Callable[[Any], bool]] = {
 """What a plain function may return to be run later → whether it still is to be."""
 
 
+def is_future(result: Any) -> bool:
+    """Whether it is one of `concurrent.futures`, of asyncio, or of another library that is used as these are."""
+    return hasattr(type(result), "add_done_callback")
+
+
 def _is_argument(result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     # What came from elsewhere may be held there still, and must not be closed with what would follow it.
     return any(result is argument for argument in (*args, *kwargs.values()))
@@ -127,7 +134,46 @@ def _followed(active: RunningOperation, result: Any) -> Any:
         return _items(active, result)
     if type(result) is CoroutineType:
         return _awaited(active, result)
+    if is_future(result):
+        return _until_done(active, result)
     return _async_items(lambda: result, lambda scope, args, kwargs: active)(None, (), {})
+
+
+def _until_done(active: RunningOperation, future: Any) -> Any:
+    """The same future; the operation ends with its result, before whoever waits for that goes on."""
+
+    def ended(error: BaseException | None, result: Any = None) -> None:
+        if active.ended is None:
+            if error is None:
+                active.finish(result)
+            active.end(error)
+
+    def done(_: Any) -> None:
+        # asyncio would take an error that is asked for as one that is seen to.
+        error = None if future.cancelled() else getattr(future, "_exception", None)
+        try:
+            ended(error, future.result() if error is None else None)
+        except BaseException as problem:
+            ended(problem)
+
+    if future.done():
+        done(future)
+        return future
+    if hasattr(future, "set_running_or_notify_cancel"):
+        # Of threads and processes: what waits is woken before callbacks are called.
+        set_result, set_exception = future.set_result, future.set_exception
+
+        def with_result(result: Any) -> None:
+            ended(None, result)
+            set_result(result)
+
+        def with_error(error: BaseException) -> None:
+            ended(error)
+            set_exception(error)
+
+        future.set_result, future.set_exception = with_result, with_error
+    future.add_done_callback(done)
+    return future
 
 
 async def _awaited(active: RunningOperation, inner: Awaitable[Any]) -> Any:
@@ -135,6 +181,9 @@ async def _awaited(active: RunningOperation, inner: Awaitable[Any]) -> Any:
     token = current.set(scope)
     try:
         result = await inner
+        if is_future(result):
+            leave(scope, token)
+            return _until_done(active, result)
         active.finish(result)
     except BaseException as error:
         leave(scope, token)

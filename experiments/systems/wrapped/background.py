@@ -171,7 +171,8 @@ async def with_tasks(work: Awaitable[Any]) -> Any:
     loop = asyncio.get_running_loop()
     if loop.get_task_factory() is None:
         loop.set_task_factory(_task)
-    return await work
+    result = await work
+    return await result if asyncio.isfuture(result) else result
 
 
 def _task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:

@@ -33,6 +33,7 @@ from tracing.recording.operations import operation
 from tracing.recording.recorder import open_recorder
 from tracing.recording.redaction import excerpt
 from tracing.recording.trace_context import session, variable
+from tracing.recording.wrapping import is_future
 from tracing.systems.calls import settled
 from tracing.systems.prompts import Contract, PromptSpec, placeholders_of
 from tracing.systems.protocol import Answer, Memory, OperationSpec, Stage
@@ -324,9 +325,11 @@ def guessed_stage(name: str, text: str) -> Stage:
 
 
 def _whole(result: Any) -> Any:
-    """What a function returned; what it yielded as one text, if it is texts."""
+    """What a function returned, or a future of it has; what it yielded as one text, if it is texts."""
     if inspect.iscoroutine(result):
         result = settled(with_tasks(result))
+    if is_future(result):
+        result = result.result()
     if isinstance(result, AsyncIterator):
         result = iter(settled(with_tasks(_listed(result))))
     if not isinstance(result, Iterator):
