@@ -87,7 +87,7 @@ def optimize(
     """Compare optimizers by held-out scores, each with the same number of model calls, over several seeds.
 
     Every run is one of `memtune run` with a cache of its own, so that a search pays for each call that it needs. The
-    fact memory and RAG are tuned, unless --system or the configuration names another, on 30 conversations, unless
+    fact memory and RAG are tuned, unless --system or the configuration names one, on 30 conversations, unless
     --limit-conversations or the configuration has another number. Killed or interrupted, the same command goes on:
     finished runs are kept, and the calls of an unfinished one are not paid again. Started several times, for an
     endpoint that can take it, the programs share the runs. --json is written after each run. A configuration with a
@@ -110,7 +110,7 @@ def optimize(
     plan = Plan(
         settings,
         dataset,
-        systems=(settings.system,) if given.get("system") or settings.system not in SYSTEMS else SYSTEMS,
+        systems=(settings.system,) if "system" in settings.model_fields_set else SYSTEMS,
         contenders=contenders_of(names or DEFAULT),
         seeds=tuple(range(settings.seed, settings.seed + seeds)),
         calls=calls,

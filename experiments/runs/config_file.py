@@ -172,7 +172,7 @@ def anchored(config: RunConfig, folder: Path, *, besides: Collection[str] = ()) 
             if model.embedded and Path(model.model).suffix == ".gguf"
         },
     }
-    values = config.model_dump()
+    values = config.model_dump(exclude_unset=True)
     for key, path in paths.items():
         if path and key not in besides:
             values = _merged(values, _nested(key, path))

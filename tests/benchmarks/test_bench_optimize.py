@@ -281,6 +281,17 @@ def test_what_cannot_be_compared_is_refused_before_any_call(refused: Callable[..
     assert "budget: would end runs before their test" in refused()
 
 
+def test_the_system_that_the_configuration_names_is_tuned_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "bench.yaml"
+    for lines, searches in (("", 14), ("system: fact-memory\n", 7)):
+        file.write_text(lines + "budget: {calls: 9}\n")
+        with pytest.raises(SystemExit):
+            main(["optimize", str(file), "--seeds", "1", "--folder", str(tmp_path / "runs")])
+        assert f"{searches} searches make at most " in capsys.readouterr().err
+
+
 def test_damaged_figures_are_told_and_made_again_without_a_call(
     whole: Bench, refused: Callable[..., str], tmp_path: Path
 ) -> None:

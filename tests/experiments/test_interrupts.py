@@ -189,3 +189,35 @@ def test_a_second_ctrl_c_beside_a_first_that_reached_a_finalizer_still_ends_at_o
     ran = subprocess.run([sys.executable, "-c", TOGETHER], capture_output=True, text=True, timeout=60, check=False)
     assert (ran.returncode, ran.stdout) == (130, "")
     assert ran.stderr.endswith("memtune run --resume RUN\n")
+
+
+EMBEDDED = """
+import os, signal, threading, time
+from experiments.interrupts import interruptible
+from tracing.llm.serving.request_groups import Groups
+
+begun = threading.Event()
+
+def answer(model, requests):
+    begun.set()
+    time.sleep(60)
+
+groups = Groups(answer, 1)
+threading.Thread(target=groups.ask, args=("m", {}), daemon=True).start()
+begun.wait()
+with interruptible():
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+"""
+"""An embedded model computes a reply that no thread of a run waits for, as one for a proposer."""
+
+
+def test_whoever_interrupts_an_embedded_model_is_told_what_is_waited_for_and_may_end_it() -> None:
+    ran = subprocess.run([sys.executable, "-c", EMBEDDED], capture_output=True, text=True, timeout=30, check=False)
+    assert ran.returncode == 130
+    waits, stopped = ran.stderr.splitlines()
+    assert waits == "memtune: finishing the calls under way; press Ctrl-C again to stop now"
+    assert stopped.startswith("memtune: stopped; ")

@@ -126,6 +126,24 @@ def test_after_a_turn_that_was_too_long_to_wait_for_a_live_program_is_taken_turn
             assert logged(tmp_path) == ["+slow", "-slow"]
 
 
+def test_whoever_waits_for_long_is_told_once_that_another_program_uses_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(shared_cores, "TOLD_AFTER_S", 0.2)
+    monkeypatch.setattr(shared_cores, "LONGEST_WAIT_S", 1.0)
+    ours = Turns(tmp_path)
+    with ours.turn():
+        assert not caplog.records
+    with program(tmp_path, "busy", 1, 60) as one:
+        begin(one)
+        wait_until_logged(tmp_path, "+busy")
+        for _ in range(2):
+            with ours.turn():
+                pass
+    (told,) = caplog.messages
+    assert told == "another memtune process on this machine is using the embedded model; this one waits for its turn"
+
+
 def test_a_wait_ends_when_there_is_no_reason_to_go_on(tmp_path: Path) -> None:
     def check() -> None:
         raise ConfigError("closed")

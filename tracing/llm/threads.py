@@ -13,7 +13,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 THREAD = "memtune-thread"
-"""Name of each thread."""
+"""Name of each thread, and of others while a call is under way there: whoever interrupts is told of these."""
 
 _IDLE_S = 5.0
 """How long a thread waits for more work before it ends."""

@@ -8,6 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracing.llm.threads import THREAD
+
 _MOMENT_S = 0.05
 """How long a group waits for those who have just got their replies, and are about to ask again."""
 
@@ -50,6 +52,9 @@ class Groups:
         group = self._next()
         if not group:
             return
+        # While it answers, a call is under way for whoever interrupts the program.
+        thread, name = threading.current_thread(), threading.current_thread().name
+        thread.name = THREAD
         try:
             replies = self._answer(group[0].model, [request.request for request in group])
             self._expect(len(group))
@@ -60,6 +65,8 @@ class Groups:
         else:
             for request, reply in zip(group, replies, strict=True):
                 request.reply.set_result(reply)
+        finally:
+            thread.name = name
 
     def _next(self) -> list[_Waiting]:
         with self._changed:

@@ -7,6 +7,7 @@ however its holder ends.
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import re
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from filelock import FileLock
 
+_log = logging.getLogger(__name__)
 _SAMPLE_S = 0.2
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 _OLD_QUOTA = Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")
@@ -82,6 +84,9 @@ LONGEST_WAIT_S = 120.0
 Each further wait in vain is half as long, so that a suspended program costs little, and one that goes on is waited for.
 """
 
+TOLD_AFTER_S = 10.0
+"""Wait after which it is told, once, why nothing goes on."""
+
 _LOOK_S = 0.02
 
 
@@ -93,7 +98,7 @@ class Turns:
         machine = re.sub(r"[^\w.-]", "_", platform.node())
         self._current = folder / f"turn-{machine}.lock"
         self._next = folder / f"turn-{machine}.next.lock"
-        self._patience = LONGEST_WAIT_S
+        self._patience, self._told = LONGEST_WAIT_S, False
 
     @contextmanager
     def turn(self, check: Callable[[], object] = lambda: None) -> Iterator[None]:
@@ -108,7 +113,17 @@ class Turns:
         # Not everything that can ask a model embeds one, and has the package.
         from filelock import FileLock, Timeout
 
-        until = time.monotonic() + self._patience
+        began = time.monotonic()
+        until = began + self._patience
+
+        def look() -> None:
+            check()
+            if not self._told and time.monotonic() - began > TOLD_AFTER_S:
+                self._told = True
+                _log.warning(
+                    "another memtune process on this machine is using the embedded model; this one waits for its turn"
+                )
+
         current, following = FileLock(self._current), FileLock(self._next)
         try:
             with suppress(OSError):
@@ -116,8 +131,8 @@ class Turns:
                 try:
                     # One lock would return, again and again, to the process that has just released it. With two, that
                     # process must first become next in line, where another one already is.
-                    _take(following, until, check)
-                    _take(current, until, check)
+                    _take(following, until, look)
+                    _take(current, until, look)
                     self._patience = LONGEST_WAIT_S
                 except Timeout:
                     self._patience /= 2
