@@ -121,7 +121,7 @@ _WHY_THE_DEMO = (
 @click.option(
     "--tune", metavar="PROMPTS", help="Rewrite these prompts alone, with commas between their names [default: all]."
 )
-@click.option("--approve", is_flag=True, help="Show the diff of each accepted rewrite, and ask before keeping it.")
+@click.option("--approve", is_flag=True, help="Show the diff of each accepted change, and ask before keeping it.")
 @click.option(
     "--smoke", is_flag=True, help="A quick check that everything works, with the smallest model if it was pulled."
 )

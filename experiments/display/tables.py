@@ -23,7 +23,7 @@ from experiments.runs.summary import Summary, SummaryJudge
 from optimizer.evaluation.scores import SPLITS, Score, SplitName
 from optimizer.evaluation.statistics import p_text
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.round import AcceptedEdit, ChangedCase, RewriteRecord, RoundRecord
+from optimizer.tuning.round import AcceptedEdit, Change, ChangedCase, RewriteRecord, RoundRecord
 from tracing.errors import RunError
 
 if TYPE_CHECKING:
@@ -116,15 +116,18 @@ class RunView:
     def verdict(self, verdict: Verdict) -> None:
         self._say("test: ", (verdict.verdict, VERDICT_STYLES[verdict.verdict]), f" by {verdict.delta:+.3f}")
 
-    def approve(self, rewrite: RewriteRecord, before: str) -> bool:
-        """Show what an accepted rewrite changes, and ask whether it becomes the champion.
+    def approve(self, change: Change, before: str) -> bool:
+        """Show what an accepted change is, and ask whether it becomes the champion.
 
         Raises:
             KeyboardInterrupt: Ctrl-C, or the end of the input, instead of an answer.
         """
         self._live.stop()
-        self._say((rewrite.prompt, "bold"), f", {rewrite.source}: {rewrite.reason} ({rewrite.gate or ''})")
-        for line in unified_diff(before.splitlines(), rewrite.text.splitlines(), "champion", "rewrite", lineterm=""):
+        if isinstance(change, RewriteRecord):
+            self._say((change.prompt, "bold"), f", {change.source}: {change.reason} ({change.gate or ''})")
+        else:
+            self._say(("settings", "bold"), f" of the memory system ({change.gate or ''})")
+        for line in unified_diff(before.splitlines(), change.text.splitlines(), "champion", "rewrite", lineterm=""):
             self._say((line, DIFF_STYLES.get(line[:1], "")))
         try:
             answer = click.confirm("make it the champion?", err=True)

@@ -40,7 +40,7 @@ from experiments.runs.seen_cases import SeenCase, seen_cases
 from experiments.runs.summary import RunFacts, Summary, sizes
 from optimizer.evaluation.scores import Splits
 from optimizer.tuning.results import CallCounts, LoopResult, LoopSettings, Observer
-from optimizer.tuning.round import RewriteRecord
+from optimizer.tuning.round import Approve
 from optimizer.tuning.stopped import Stopped
 from tracing.errors import MemtuneError, RunError
 from tracing.llm.accounting.ledger import Ledger
@@ -95,7 +95,7 @@ def run_experiment(
     resume: RunFolder | None = None,
     observers: Sequence[Observer] = (),
     by_hand: Path | None = None,
-    approve: Callable[[RewriteRecord, str], bool] | None = None,
+    approve: Approve | None = None,
     on_start: Callable[[], None] = lambda: None,
     on_result: Callable[[Finished], SendingProgress] | None = None,
     now: Callable[[], datetime] = datetime.now,
@@ -109,7 +109,7 @@ def run_experiment(
         out: folder of a new run; under the home by default.
         resume: the run to continue, instead of a new one.
         by_hand: file or folder of rewrites by hand (`read_rewrites`); a resumed run has its own.
-        approve: asked before a rewrite becomes the champion (`LoopSettings`).
+        approve: asked before there is another champion (`LoopSettings`).
         on_start: called once, before the first call, where nothing is wrong with the settings.
         on_result: called as soon as the folder is complete, before MLflow has the rest of the run; what it returns is
             told how that goes on. By default the observers are. Ctrl-C then ends only this.
@@ -184,7 +184,7 @@ def _prepare(
     out: Path | None,
     resume: RunFolder | None,
     by_hand: Path | None,
-    approve: Callable[[RewriteRecord, str], bool] | None,
+    approve: Approve | None,
     now: Callable[[], datetime],
 ) -> _Run:
     """Everything that a run needs before its first call, ordered so that a mistake costs least.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from optimizer.proposers.rewrites import ProposerFactory
     from optimizer.racing.study_storage import Studies
     from optimizer.search.optimizers import Optimizer
-    from optimizer.tuning.round import RewriteRecord
+    from optimizer.tuning.round import Approve
     from tracing.llm.access import ModelAccess
     from tracing.systems.protocol import MemorySystem
 
@@ -129,9 +129,7 @@ def config_of_run(config: RunConfig, resume: RunFolder | None) -> RunConfig:
     return config.model_copy(update={"prompts": own})
 
 
-def loop_settings(
-    config: RunConfig, parts: RunParts, folder: RunFolder, approve: Callable[[RewriteRecord, str], bool] | None
-) -> LoopSettings:
+def loop_settings(config: RunConfig, parts: RunParts, folder: RunFolder, approve: Approve | None) -> LoopSettings:
     """How the run in `folder` searches."""
     if parts.server is None:
         studies: Studies = StudyJournal(folder.path / STUDY)

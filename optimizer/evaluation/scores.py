@@ -19,9 +19,9 @@ Settings = Mapping[str, Setting]
 """Values of a system's settings, by name."""
 
 
-def settings_text(settings: Settings) -> str:
+def settings_text(settings: Settings, between: str = ", ") -> str:
     """Settings in words."""
-    return ", ".join(f"{name} {setting_text(value)}" for name, value in settings.items())
+    return between.join(f"{name} {setting_text(value)}" for name, value in settings.items())
 
 
 def setting_text(value: Setting) -> str:

@@ -88,7 +88,8 @@ def _race(tuning: Tuning, tunings: Mapping[str, Tuning], *, together: bool) -> N
         if not winner.accepted:
             return
         keys = [_key(prompt, scored) for prompt, scored in winner.parts.items()]
-        crown_winner(tuning, this_round, keys, winner.candidate(tuning.champion), winner.settings)
+        candidate = winner.candidate(tuning.champion)
+        crown_winner(tuning, this_round, keys, candidate, winner.settings, decision=winner.decision)
 
 
 def _best_of(name: str, own: Tuning, tuning: Tuning) -> Combination | None:

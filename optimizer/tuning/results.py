@@ -7,7 +7,7 @@ Splits are named `train`, `validation` and `test` wherever they are written down
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
@@ -17,7 +17,7 @@ from optimizer.evaluation.unusable_replies import UnusableReplies
 from optimizer.gating.verdict import Difference, Verdict, VerdictName
 from optimizer.proposers.text_limits import TextLimits
 from optimizer.racing.study_storage import Studies
-from optimizer.tuning.round import UNWRITTEN, RewriteRecord, RoundRecord, SettingChange
+from optimizer.tuning.round import UNWRITTEN, Approve, RoundRecord, SettingChange
 from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.tried import TriedCandidate
 from tracing.systems.prompts import Candidate
@@ -43,8 +43,7 @@ class LoopSettings:
         proposals: rewrites tried on the validation conversations in one round, at most.
         seed: of every random choice of the loop.
         hand: rewrites that people wrote; their prompts are edited first, and all of them race.
-        approve: called with a rewrite that the gate accepted and the text it would replace; if it says no, the
-            champion stays. None approves everything.
+        approve: if it says no, the champion stays. None approves everything.
         limits: what users ask of every text.
         tune: names of the prompts that may be rewritten; None for all.
         selector: how rounds choose the prompts that they rewrite.
@@ -62,7 +61,7 @@ class LoopSettings:
     proposals: int = 4
     seed: int = 0
     hand: tuple[Rewrite, ...] = ()
-    approve: Callable[[RewriteRecord, str], bool] | None = None
+    approve: Approve | None = None
     limits: TextLimits = field(default_factory=TextLimits)
     tune: Collection[str] | None = None
     selector: Selector = "blame"

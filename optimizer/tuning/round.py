@@ -93,6 +93,18 @@ class SettingsRecord:
     gain: float | None
     gate: Annotated[GateDecision | None, _AS_SENTENCE, _READ]
 
+    @property
+    def text(self) -> str:
+        """A line for each setting."""
+        return settings_text(self.settings, "\n")
+
+
+Change = RewriteRecord | SettingsRecord
+"""What may make another champion."""
+
+Approve = Callable[[Change, str], bool]
+"""Whether a change that the gate accepted is to be made; the second argument is what `Change.text` would replace."""
+
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:

@@ -23,7 +23,7 @@ from experiments.display.progress import progress_on
 from experiments.display.tables import run_view
 from experiments.display.terminal import brief, one_line, say, visible
 from optimizer.gating.gate import GateDecision, GateOutcome
-from optimizer.tuning.round import RewriteRecord
+from optimizer.tuning.round import RewriteRecord, SettingsRecord
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "[tea] [/x] :smile: \x1b]8;;e\x1b\\x \x9b2J \u202ea \x07\r\x00"
@@ -109,7 +109,7 @@ def test_progress_and_status_lines_are_literal_too(
 def test_a_run_is_watched_literally(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Operations and prompts have the names that a system gives them; rewrites and reasons are a model's."""
     monkeypatch.setenv("COLUMNS", "400")
-    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\nn\n"))
     signals = [Signal(HOSTILE, None, 1.0, (0.5, 1.0), 1, 0.1, {}, (), False)]
     with run_view() as view:
         view.progress(HOSTILE, 1, 2)
@@ -121,8 +121,10 @@ def test_a_run_is_watched_literally(capsys: pytest.CaptureFixture[str], monkeypa
             ),
             "before",
         )
+        assert not view.approve(SettingsRecord({"top_k": 3, "style": HOSTILE}, (), 0.5, 90, 0.1, None), "top_k 1")
     err = capsys.readouterr().err
     assert err.count(SHOWN) == 6
+    assert "-top_k 1\n+top_k 3\n" in err
     assert SHOWN.partition(r"\r")[0] in err, "a rewrite is shown line by line"
     assert not steers(err)
 

@@ -32,7 +32,7 @@ from optimizer.search.retrieved_settings import Considered, considered_settings
 from optimizer.search.settings_choice import racing_of
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import LoopResult, LoopSettings
-from optimizer.tuning.round import Ending, RoundLog
+from optimizer.tuning.round import Change, Ending, RoundLog
 from tracing.llm.access import ModelAccess
 from tracing.systems.protocol import MemorySystem
 
@@ -292,6 +292,27 @@ def test_a_setting_that_helps_becomes_the_champions_and_prompts_alone_are_told_t
     assert edit is not None
     assert (edit.diffs, len(edit.broken)) == ({}, 0)
     assert {case.asked.split()[3] for case in edit.fixed} == {"parrot"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", ["local-search", "local-search,random"])
+def test_whoever_approves_is_asked_about_settings_too_and_what_they_decline_is_not_changed(
+    search: Search, scripted_server: ScriptedServer, optimizer: str
+) -> None:
+    scripted_server.embed = far(*EVERY)
+    asked: list[tuple[Change, str]] = []
+
+    def decline(change: Change, before: str) -> bool:
+        asked.append((change, before))
+        return False
+
+    result = search(Chatty(), {"top_k": [2, 9], "window": [2]}, optimizer=optimizer, proposals=1, approve=decline)
+    assert ("top_k 2", "top_k 1") in [(change.text, before) for change, before in asked]
+    assert all(str(change.gate).startswith("accepted") for change, _ in asked)
+    assert (result.settings, any(record.accepted for record in result.rounds)) == ({}, False)
+    if optimizer == "local-search":
+        (noted,) = (each for each in result.rounds[0].settings if each.gain is not None)
+        assert str(noted.gate).startswith("declined by hand, though accepted")
 
 
 def test_settings_that_the_system_does_not_take_together_are_not_tried_and_the_search_goes_on(
