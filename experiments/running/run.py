@@ -228,6 +228,7 @@ def _prepare(
         datasets=split_data(config.dataset, dataset.splits),
         resumed=resume is not None,
     )
+    earlier = None if resume is None else _earlier_summary(resume)
     return _Run(
         dataset.splits,
         folder,
@@ -235,14 +236,14 @@ def _prepare(
         evaluator,
         variants_of(config, evaluator),
         Failures(parts.attributor, parts.access, parts.system.operations),
-        loop_settings(config, parts, folder, approve),
+        loop_settings(config, parts, folder, approve, () if earlier is None else earlier.rounds),
         params,
         RunJournal(
             folder,
             partial(_facts, config, dataset, folder, tracked, parts.access),
             parts.baseline,
             partial(CallCounts.so_far, parts.access, evaluator),
-            None if resume is None else _earlier_summary(resume),
+            earlier,
         ),
         tracked,
         partial(tracked.cases, metric=config.metric, method=config.attribution, most=config.tracking.traces),

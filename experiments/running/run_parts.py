@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from optimizer.proposers.rewrites import ProposerFactory
     from optimizer.racing.study_storage import Studies
     from optimizer.search.optimizers import Optimizer
-    from optimizer.tuning.round import Approve
+    from optimizer.tuning.round import Approve, RoundRecord
     from tracing.llm.access import ModelAccess
     from tracing.systems.protocol import MemorySystem
 
@@ -129,8 +129,10 @@ def config_of_run(config: RunConfig, resume: RunFolder | None) -> RunConfig:
     return config.model_copy(update={"prompts": own})
 
 
-def loop_settings(config: RunConfig, parts: RunParts, folder: RunFolder, approve: Approve | None) -> LoopSettings:
-    """How the run in `folder` searches."""
+def loop_settings(
+    config: RunConfig, parts: RunParts, folder: RunFolder, approve: Approve | None, earlier: Sequence[RoundRecord]
+) -> LoopSettings:
+    """How the run in `folder` searches; `earlier` are the rounds that it had made before it was resumed."""
     if parts.server is None:
         studies: Studies = StudyJournal(folder.path / STUDY)
     else:
@@ -152,6 +154,7 @@ def loop_settings(config: RunConfig, parts: RunParts, folder: RunFolder, approve
         studies=studies,
         calls=config.search.calls,
         open_ended=config.rounds is None,
+        made={record.n: record.last for record in earlier},
         margin=config.margin if config.goal == "cheaper" else None,
     )
 

@@ -100,15 +100,13 @@ class _LocalRounds:
                 return Stopped("nothing-wrong")
             self.tuning.allow(SCREENED)
             with self.tuning.round(n) as this_round:
-                this_round.blame = blame_shares(signals.signals)
-                self._go_through(this_round, attributions, signals, last=rounds.last)
+                this_round.blame, this_round.last = blame_shares(signals.signals), rounds.last
+                self._go_through(this_round, attributions, signals)
             if self.tuning.champion != champion[0]:
                 choose_settings(self.tuning)
         return rounds.stopped
 
-    def _go_through(
-        self, this_round: Round, attributions: Sequence[Attribution], signals: Signals, *, last: bool
-    ) -> None:
+    def _go_through(self, this_round: Round, attributions: Sequence[Attribution], signals: Signals) -> None:
         tuning, n, pool = self.tuning, this_round.n, self._pool()
         local = tuning.local
         recorded = {name: local.inputs(name, pool) for name in local.objectives}
@@ -144,13 +142,12 @@ class _LocalRounds:
                 count=max(FEWEST_REWRITES, round(REWRITES * share)),
                 measured=local.reruns_as_recorded(prompt, tuning.champion[prompt], inputs[0])
                 and (alignment is None or not alignment.misleads),
-                last=last,
                 elsewhere=faults.elsewhere(prompt, inputs),
             )
             loss[prompt] = share * (total or 1.0)
         before, searched = tuning.champion, {name: self.searches[name] for name in loss}
         with JointChoice(tuning, this_round, searched, _learned_from(tuning)) as joint:
-            compare = partial(self.comparisons.of_texts, joint, searched, loss, last=last)
+            compare = partial(self.comparisons.of_texts, joint, searched, loss, last=this_round.last)
             decided = self._crown_accepted(this_round, joint, compare)
         this_round.alignment = dict(self.alignment)
         self.history += [Edit(name, tuning.champion[name] != before[name]) for name in loss if name in decided]

@@ -137,7 +137,6 @@ class PromptSearch:
         *,
         count: int,
         measured: bool,
-        last: bool,
         elsewhere: Collection[str] = (),
     ) -> None:
         """Begin a round with new texts.
@@ -151,14 +150,13 @@ class PromptSearch:
             signals: of the same.
             count: texts to have; rewrites by hand are tried even if they exceed it.
             measured: whether gains on recorded inputs predict the answers.
-            last: whether no round follows.
             elsewhere: keys of the inputs where others are to blame for what is wrong: few of the first are such.
 
         Raises:
             BudgetExceededError: a hard budget does not allow an author's call.
         """
         name = self._spec.name
-        self._local, self._round, self._measured, self._last = local, this_round, measured, last
+        self._local, self._round, self._measured = local, this_round, measured
         self._objective = local.objectives[name]
         self._inputs = alternating(inputs, self._tuning.settings.seed)
         if measured:
@@ -212,7 +210,7 @@ class PromptSearch:
         """
         arms = self._arms_beside(shown)
         ready = {arm.scored.rewrite.text for arm in arms}
-        if self._last:
+        if self._round.last:
             ahead = set() if self._new else ahead_of_others(arms, least)
             if self._new or ahead or self._short(arms):
                 ready = ahead
@@ -234,13 +232,13 @@ class PromptSearch:
             expected = hope * self._prior(source).learned(usual_error(BATCH), best)
             gain = math.inf if source == HAND else expected
             yield LocalStep(gain, rewrites[:TOGETHER], BATCH, new=True)
-        if self._last and self._new:
+        if self._round.last and self._new:
             return
         if self._second_count and arms:
             # What is made of a text is expected to differ from it as that differs from the champion.
             change, parent = self._prior(arms[0].scored.rewrite.source), arms[0].belief.mean
             yield LocalStep(hope * change.learned(usual_error(BATCH), best - parent), (), BATCH)
-        contested = self._last and not ahead_of_others(arms, least)
+        contested = self._round.last and not ahead_of_others(arms, least)
         for arm in (self._short(arms) if contested else []) or arms:
             count = self._count_further(arm.scored)
             if count > 0:

@@ -35,7 +35,8 @@ class Rounds:
 
     Attributes:
         stopped: why there is no further one.
-        last: whether none follows the present one; unknown, and so not, where their number is open.
+        last: whether none follows the present one; unknown, and so not, where their number is open. Of a round that a
+            resumed run had made, whether none was to follow then.
     """
 
     def __init__(self, tuning: Tuning, patience: int) -> None:
@@ -49,7 +50,8 @@ class Rounds:
         while n < tuning.settings.rounds if self._patience is None else idle < self._patience:
             before = tuning.champion, tuning.champion_settings
             n += 1
-            self.last = self._patience is None and n == tuning.settings.rounds
+            last = self._patience is None and n == tuning.settings.rounds
+            self.last = tuning.settings.made.get(tuning.last_round + 1, last)
             yield tuning.next_round
             idle = idle + 1 if (tuning.champion, tuning.champion_settings) == before else 0
         if self._patience is not None:

@@ -55,6 +55,7 @@ class LoopSettings:
         calls: model calls that the search may make, without baselines and test; None for any number.
         margin: how much lower the score may be where fewer tokens are sought; None where a better score is.
         open_ended: a search that goes on by rounds need not stop after so many, but when its budget or patience ends.
+        made: number → whether it was the last, of the rounds that a resumed run had made: they are made as they were.
     """
 
     rounds: int = 3
@@ -72,6 +73,7 @@ class LoopSettings:
     studies: Studies = field(default_factory=Studies)
     calls: int | None = None
     open_ended: bool = False
+    made: Mapping[int, bool] = field(default_factory=dict)
     margin: float | None = None
 
 

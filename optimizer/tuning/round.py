@@ -165,6 +165,7 @@ class RoundRecord:
             between rounds included.
         optimizer: the one of several that made the round; None if there is one, and for their last race.
         asked_again: prompt name → how many of its recorded inputs can be asked again; of a system without `rerun`.
+        last: whether it was searched as one that no other follows (`optimizer.search.rounds`).
     """
 
     n: int
@@ -186,6 +187,7 @@ class RoundRecord:
     optimizer: str | None = None
     asked_again: Mapping[str, str] = field(default_factory=dict)
     retrieved: Retrieval | None = None
+    last: bool = False
     validation_ci: Annotated[Interval | None, UNWRITTEN] = None
 
     @property
@@ -226,6 +228,7 @@ class Round:
     alignment: Mapping[str, Alignment] = field(default_factory=dict)
     settings: list[SettingsRecord] = field(default_factory=list)
     retrieved: Retrieval | None = None
+    last: bool = False
 
 
 class Ending(NamedTuple):
@@ -305,6 +308,7 @@ class RoundLog:
                 edit=end.edit,
                 settings=tuple(noted.settings),
                 retrieved=noted.retrieved,
+                last=noted.last,
                 changed=end.changed,
                 search_calls=reached - self._calls_before,
                 optimizer=optimizer,

@@ -310,6 +310,12 @@ def test_a_finished_run_goes_on_with_more_rounds_and_then_remembers_them(configu
     assert folder.summary() == more
     assert live(["run", "--resume", "run", "--rounds", "0"], None) == 2
     assert "rounds: 2 then, 0 now" in output.read_text()
+    # What was the last round stays as it was.
+    assert live(["run", "run.yaml", "--out", "one", "--rounds", "1"], None) == 0
+    rounds = RunFolder(Path("one")).summary().rounds
+    assert rounds[-1].last
+    assert live(["run", "--resume", "one", "--rounds", "2"], None) == 0, output.read_text()
+    assert RunFolder(Path("one")).summary().rounds[: len(rounds)] == rounds
 
 
 @pytest.mark.thorough

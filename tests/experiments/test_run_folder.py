@@ -66,7 +66,7 @@ KEYS = {
 ROUND_KEYS = {
     *("n", "blame", "edited", "proposals", "accepted", "validation_score", "calls_made", "calls_cached", "tokens"),
     *("alignment", "edit", "settings", "changed", "search_calls", "optimizer", "asked_again"),
-    "retrieved",
+    *("retrieved", "last"),
 }
 
 
@@ -97,7 +97,9 @@ def test_a_summary_of_an_earlier_version_reads_and_is_written_with_rounds_for_it
     written = json.loads(folder.write_summary(found).read_text())
     # Figures that are counted since then are added.
     splits = {name: split | {"generated": 0} for name, split in expected["splits"].items()}
-    rounds = [{"asked_again": {}, "retrieved": None} | earlier_round for earlier_round in expected["rounds"]]
+    rounds = [
+        {"asked_again": {}, "retrieved": None, "last": False} | earlier_round for earlier_round in expected["rounds"]
+    ]
     added = {"calls": written["calls"] | expected["calls"], "splits": splits, "rounds": rounds}
     assert written == written | expected | added
 

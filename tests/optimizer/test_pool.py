@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import LoopResult, LoopSettings
+from optimizer.tuning.round import RoundRecord
 from tracing.llm.access import ModelAccess
 
 BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
@@ -76,13 +78,13 @@ Run = Callable[..., LoopResult]
 def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], tmp_path: Path) -> Run:
     scripted_server.script = Ruled()
 
-    def made(rounds: int) -> LoopResult:
+    def made(rounds: int, before: Sequence[RoundRecord] = ()) -> LoopResult:
         access, system = open_access(retries=0), memory()
         return optimize(
             evaluator=Evaluator(system, access, "short_contains", tmp_path / "memories"),
             splits=world(train=6, validation=6, test=3),
             baseline=BASELINE,
-            settings=LoopSettings(rounds=rounds),
+            settings=LoopSettings(rounds=rounds, made={record.n: record.last for record in before}),
             access=access,
             failures=Failures(survival, access, system.operations),
             observer=type("Silent", (), {"__getattr__": lambda *_: lambda *told, **more: None})(),
@@ -109,6 +111,18 @@ def test_a_text_of_the_first_round_that_is_the_best_on_some_inputs_is_a_parent_i
     assert scripted_server.asked == before
     assert [each.rewrites for each in again.rounds] == [each.rewrites for each in found.rounds]
     assert (again.champion_candidate, again.champion) == (found.champion_candidate, found.champion)
+
+
+@pytest.mark.slow
+def test_more_rounds_follow_the_last_one_without_making_it_again(run: Run) -> None:
+    first = run(1)
+    assert [record.last for record in first.rounds] == [True]
+    more = run(2, first.rounds)
+    assert [each.rewrites for each in more.rounds[:1]] == [each.rewrites for each in first.rounds]
+    assert [record.last for record in more.rounds] == [True, True]
+    assert more.rounds[0].calls_made == 0, "its calls are known"
+    (open_ended,) = run(1, [replace(first.rounds[0], last=False)]).rounds
+    assert not open_ended.last, "what others followed, or could have, is made as it was"
 
 
 def test_texts_are_compared_on_inputs_that_are_recorded_again_and_count_for_nothing_elsewhere() -> None:

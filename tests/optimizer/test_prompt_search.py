@@ -141,7 +141,7 @@ class Searching:
             SimpleNamespace(parts={}, key=str(n), conversation=SimpleNamespace(id=str(n))) for n in range(many)
         ]
         signals: Any = SimpleNamespace(signals=())
-        this_round: Any = SimpleNamespace(n=n, rewrites={})
+        this_round: Any = SimpleNamespace(n=n, rewrites={}, last=last)
         right = 0 if isinstance(local, SimpleNamespace) else local.right
         credits = [float(at < right) for at in range(many)]
         self.search.begin(
@@ -153,7 +153,6 @@ class Searching:
             signals,
             count=count,
             measured=measured,
-            last=last,
             elsewhere=elsewhere,
         )
         return [[rewrite.text for rewrite in step.rewrites] for step in self.search.steps(0.0, {})]
