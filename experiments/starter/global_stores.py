@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from experiments.systems.wrapped.program_state import CONTAINERS, is_own, state_of
+from experiments.systems.wrapped.python_texts import parsed
 
 STORES = re.compile(r"path|(?<!pro)file|db|database|folder|dir|store|home|root", re.IGNORECASE)
 SQLITE = "sqlite:///"
@@ -31,7 +32,7 @@ def global_stores(name: str) -> tuple[dict[str, str], list[str]]:
     lasting: list[str] = []
     for module in modules_of(sys.modules[name]):
         source = Path(str(module.__file__)).resolve()
-        tree = ast.parse(source.read_text(encoding="utf-8"))
+        tree = parsed(source.read_text(encoding="utf-8"))
         for attribute in _assigned(tree):
             try:
                 value = functools.reduce(getattr, attribute.split("."), module)
@@ -60,7 +61,7 @@ def modules_of(module: ModuleType) -> Iterator[ModuleType]:
         file = Path(str(listed.__file__))
         package = listed.__name__ if hasattr(listed, "__path__") else listed.__name__.rpartition(".")[0]
         names = list[str]()
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom):
                 source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
                 names += [source, *(f"{source}.{alias.name}" for alias in node.names)]

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from scripted_server import ScriptedServer
@@ -249,7 +250,9 @@ class Shop:
         assert told.startswith("prompt mood_prompt (notes_program:MOOD_PROMPT): it is in none of the requests")
         assert "leave it out of prompts, or name the place" in told
 
-    def test_two_prompts_of_one_name_are_both_there(self, tmp_path: Path) -> None:
+    def test_two_prompts_of_one_name_are_both_there_and_a_module_is_parsed_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         source = """class Notes:
     def add(self, text): return f"Note everything of {text} that may be asked"
 class Bot:
@@ -258,10 +261,18 @@ class Bot:
     def ask(self, question): ...
 """
         (tmp_path / "twice_program.py").write_text(source)
+        parse, parsed = ast.parse, list[str]()
+
+        def noting(content: Any, *more: Any, **options: Any) -> ast.AST:
+            parsed.append(content)
+            return parse(content, *more, **options)
+
+        monkeypatch.setattr(ast, "parse", noting)
         assert write_wrapping("twice_program:Bot", tmp_path).guesses[1:] == [
             "prompt add, stage extract: twice_program:Notes.add",
             "prompt bot_add, stage extract: twice_program:Bot.add",
         ]
+        assert parsed.count(source) == 1
 
     @pytest.mark.parametrize(
         ("name", "content"),

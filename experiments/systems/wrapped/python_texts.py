@@ -55,7 +55,7 @@ class PythonTexts:
     """
 
     def __init__(self, content: str) -> None:
-        self._content, self._tree = content, ast.parse(content)
+        self._content, self._tree = content, parsed(content)
         nodes = list(ast.walk(self._tree))
         self._uses = Counter(
             ast.unparse(node)
@@ -276,6 +276,12 @@ class PythonTexts:
             made.texts.append((made.depth, parts))
         for inner in ast.iter_child_nodes(node) if parts is None or isinstance(node, ast.Call) else ():
             self._visit(inner, values, made)
+
+
+@functools.lru_cache(maxsize=64)
+def parsed(content: str) -> ast.Module:
+    """A module with this source; raises as `python_texts`."""
+    return ast.parse(content)
 
 
 @functools.lru_cache(maxsize=8)
