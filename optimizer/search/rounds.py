@@ -10,7 +10,7 @@ from optimizer.evaluation.evaluator import Outcome
 from optimizer.evaluation.scores import Settings
 from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.proposers.examples import Example
-from optimizer.tuning.round import Change, RewriteRecord, Round, SettingsRecord
+from optimizer.tuning.round import Change, RewriteRecord, Round
 from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.tuning import Tuning
 from tracing.errors import BudgetExceededError
@@ -84,7 +84,6 @@ def crown_winner(
     settings: Settings | None = None,
     *,
     inherited: Iterable[RewriteRecord] = (),
-    decision: GateDecision | None = None,
 ) -> bool:
     """Make a winner the champion; where it may not be, its rewrites, and the settings noted last, get the reason.
 
@@ -92,9 +91,8 @@ def crown_winner(
         tuning: the search.
         this_round: the one in which it won.
         keys: of its rewrites there, each of which must be approved.
-        candidate, settings: what won; the settings must be approved too.
+        candidate, settings: what won; settings must be noted, and be approved too.
         inherited: rewrites of earlier rounds in it, which must be approved too.
-        decision: on the settings, where the round has noted none.
 
     Raises:
         BudgetExceededError: a hard budget does not allow it.
@@ -102,7 +100,7 @@ def crown_winner(
     keys = tuple(keys)
     changes: list[Change] = [*(this_round.rewrites[key] for key in keys), *inherited]
     if settings:
-        changes += this_round.settings[-1:] or [SettingsRecord(settings, (), None, None, None, decision)]
+        changes += this_round.settings[-1:]
     if not all(map(tuning.approves, changes)):
         overrule(this_round, keys, GateOutcome.DECLINED, settings=bool(settings))
         return False

@@ -17,7 +17,7 @@ from optimizer.racing.local_scores import LocalScore
 from optimizer.search.joint_choice import Combination
 from optimizer.search.race import raced
 from optimizer.search.rounds import crown_winner
-from optimizer.tuning.round import RewriteRecord, Round
+from optimizer.tuning.round import RewriteRecord, Round, SettingsRecord
 from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.tuning import ChampionUnscoredError, Tuning
 from tracing.errors import BudgetExceededError, ShareSpentError
@@ -88,8 +88,7 @@ def _race(tuning: Tuning, tunings: Mapping[str, Tuning], *, together: bool) -> N
         if not winner.accepted:
             return
         keys = [_key(prompt, scored) for prompt, scored in winner.parts.items()]
-        candidate = winner.candidate(tuning.champion)
-        crown_winner(tuning, this_round, keys, candidate, winner.settings, decision=winner.decision)
+        crown_winner(tuning, this_round, keys, winner.candidate(tuning.champion), winner.settings)
 
 
 def _best_of(name: str, own: Tuning, tuning: Tuning) -> Combination | None:
@@ -131,6 +130,9 @@ def _note(this_round: Round, combination: Combination) -> None:
         alone = len(combination.parts) == 1
         screening = combination.gain if alone else record.screening
         this_round.rewrites[_key(prompt, scored)] = replace(record, gate=decision, screening=screening)
+    if settings := dict(combination.settings):
+        noted = SettingsRecord(settings, tuple(combination.parts), None, None, combination.gain, decision)
+        this_round.settings.append(noted)
     this_round.edited = tuple(dict.fromkeys((*this_round.edited, *combination.parts)))
 
 

@@ -15,10 +15,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from filelock import FileLock
 
 _log = logging.getLogger(__name__)
 _SAMPLE_S = 0.2
@@ -116,13 +112,14 @@ class Turns:
         began = time.monotonic()
         until = began + self._patience
 
-        def look() -> None:
+        def look() -> bool:
             check()
             if not self._told and time.monotonic() - began > TOLD_AFTER_S:
                 self._told = True
                 _log.warning(
                     "another memtune process on this machine is using the embedded model; this one waits for its turn"
                 )
+            return False
 
         current, following = FileLock(self._current), FileLock(self._next)
         try:
@@ -131,8 +128,9 @@ class Turns:
                 try:
                     # One lock would return, again and again, to the process that has just released it. With two, that
                     # process must first become next in line, where another one already is.
-                    _take(following, until, look)
-                    _take(current, until, look)
+                    for lock in (following, current):
+                        left = max(0.0, until - time.monotonic())
+                        lock.acquire(left, _LOOK_S, cancel_check=look)
                     self._patience = LONGEST_WAIT_S
                 except Timeout:
                     self._patience /= 2
@@ -141,16 +139,3 @@ class Turns:
             yield
         finally:
             current.release()
-
-
-def _take(lock: FileLock, until: float, check: Callable[[], object]) -> None:
-    from filelock import Timeout
-
-    while True:
-        check()
-        with suppress(Timeout):
-            lock.acquire(blocking=False)
-            return
-        if time.monotonic() >= until:
-            raise Timeout(lock.lock_file)
-        time.sleep(_LOOK_S)
