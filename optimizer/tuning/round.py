@@ -67,6 +67,10 @@ class RewriteRecord:
     gate: GateDecision | None = None
     local: float | None = None
 
+    def replaced(self, champion: Candidate, settings: Settings) -> str:
+        """The champion's text in its place."""
+        return champion[self.prompt]
+
     @classmethod
     def of(cls, rewrite: Rewrite, *, local: float | None = None) -> RewriteRecord:
         """The record of a rewrite that has not come to the gate."""
@@ -98,12 +102,16 @@ class SettingsRecord:
         """A line for each setting."""
         return settings_text(self.settings, "\n")
 
+    def replaced(self, champion: Candidate, settings: Settings) -> str:
+        """The champion's settings in their place, as `text`."""
+        return settings_text({name: settings[name] for name in self.settings}, "\n")
+
 
 Change = RewriteRecord | SettingsRecord
 """What may make another champion."""
 
 Approve = Callable[[Change, str], bool]
-"""Whether a change that the gate accepted is to be made; the second argument is what `Change.text` would replace."""
+"""Whether a change that the gate accepted is to be made; told with what it replaces (`replaced`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,23 +11,14 @@ from typing import TYPE_CHECKING, Literal
 
 from attribution.signals import Signals, aggregate
 from optimizer.evaluation.evaluator import Evaluator, Outcome, score_of
-from optimizer.evaluation.scores import Score, SplitName, Splits, settings_text
+from optimizer.evaluation.scores import Score, SplitName, Splits
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objectives import objectives_of
 from optimizer.tuning.failures import blamed_on_all
 from optimizer.tuning.fresh_replies import FreshReplies
 from optimizer.tuning.reserve import TimeReserve, calls_with
 from optimizer.tuning.results import LoopSettings, Observer, SearchCost
-from optimizer.tuning.round import (
-    AcceptedEdit,
-    Change,
-    Ending,
-    RewriteRecord,
-    Round,
-    RoundLog,
-    SettingChange,
-    accepted_edit,
-)
+from optimizer.tuning.round import AcceptedEdit, Change, Ending, Round, RoundLog, SettingChange, accepted_edit
 from optimizer.tuning.tried import Tried
 from tracing.errors import BudgetExceededError, ContractError, RunError
 from tracing.systems.conversations import Conversation
@@ -286,12 +277,8 @@ class Tuning:
 
     def approves(self, change: Change) -> bool:
         """Whether a change may make another champion; asks the user if they wish to be asked."""
-        if self.settings.approve is None:
-            return True
-        if isinstance(change, RewriteRecord):
-            return self.settings.approve(change, self.champion[change.prompt])
-        own = {name: self.champion_settings[name] for name in change.settings}
-        return self.settings.approve(change, settings_text(own, "\n"))
+        approve = self.settings.approve
+        return approve is None or approve(change, change.replaced(self.champion, self.champion_settings))
 
     def crown(self, candidate: Candidate, settings: Settings | None = None, *, confirm: bool = True) -> bool:
         """Make a candidate the champion. Its validation is evaluated, if that was not done before, and as far as the
