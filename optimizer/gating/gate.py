@@ -111,6 +111,10 @@ LOOKS = (1 / 4, 1 / 3, 1 / 2, 3 / 4, 1.0)
 FIRST_LOOK, FEWEST_LOOKED_AT = 4, 6
 """Conversations before the first look; and how many there must be in all for more than one look."""
 
+DOUBT = 0.05
+"""Chance of no gain, by recorded inputs and conversations together, up to which a look accepts what conversations alone
+show at `GATE_LEVEL`. A choice."""
+
 SLACK = 0.05
 """How far behind a challenger may be at the first look: four conversations can hide a gain of that size."""
 
@@ -132,6 +136,7 @@ class Comparison:
         anchors: questions that the champion passes, and the baseline too: what works for every version so far.
         unscored: why a side could not be scored, so that there is nothing else to compare; None if both could.
         margin: how much lower the challenger's score may be, where it is to save tokens; 0 where it is to be better.
+        doubt: chance that it gains nothing, by what it gained on recorded inputs too; None where none were asked.
     """
 
     deltas: tuple[float, ...] = ()
@@ -140,6 +145,7 @@ class Comparison:
     anchors: int = 0
     unscored: str | None = None
     margin: float = 0.0
+    doubt: float | None = None
 
     @property
     def ahead(self) -> float:
@@ -180,22 +186,25 @@ def decide(comparison: Comparison, level: float = GATE_LEVEL) -> GateDecision:
 
     Accepted when every conversation could be scored on both sides, the mean difference is positive, the one-sided exact
     sign-flip p over conversations is at most `level`, and the anchors hold (`anchors_hold`). With a margin the
-    difference need only be above minus the margin, and p is of that (a test of non-inferiority).
+    difference need only be above minus the margin, and p is of that (a test of non-inferiority). Where recorded inputs
+    leave little doubt too (`DOUBT`), p may be up to `GATE_LEVEL`; at level 0 nothing is accepted.
     """
     if comparison.unscored is not None:
         return GateDecision(GateOutcome.INCOMPARABLE, comparison.unscored)
     delta, margin = comparison.delta, comparison.margin
     p_value = sign_flip_p([difference + margin for difference in comparison.deltas], "greater")
+    doubt = comparison.doubt
     outcome = GateOutcome.ACCEPTED
     if comparison.ahead <= 0:
         outcome = GateOutcome.LOSES_SCORE if margin else GateOutcome.NOT_BETTER
-    elif p_value > level:
+    elif p_value > (GATE_LEVEL if level and doubt is not None and doubt <= DOUBT else level):
         outcome = GateOutcome.WITHIN_NOISE
     elif not anchors_hold(comparison.lost, comparison.anchors, comparison.gained):
         outcome = GateOutcome.LOSES_ANCHORS
     figures = (
         f"{delta:+.3f} over {len(comparison.deltas)} conversations, one-sided p {p_text(p_value)}, "
         f"{comparison.gained} questions gained, {comparison.lost} of {comparison.anchors} anchors lost"
+        f"{'' if doubt is None else f'; with recorded inputs, chance of no gain {doubt:.2f}'}"
     )
     return GateDecision(outcome, figures, delta, p_value, comparison.lost)
 

@@ -32,6 +32,11 @@ class Belief(NamedTuple):
         known = self.deviation**2 / (self.deviation**2 + error**2)
         return Belief(self.mean + known * (gain - self.mean), self.deviation * math.sqrt(1 - known))
 
+    @property
+    def doubt(self) -> float:
+        """The chance that nothing is gained."""
+        return _STANDARD.cdf(-self.mean / self.deviation)
+
     def improvement(self, least: float) -> float:
         """What is expected to be gained beyond the least by whoever may decline all else."""
         return _expected_part(self.mean - least, self.deviation)

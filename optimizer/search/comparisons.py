@@ -2,7 +2,7 @@
 
 A text is measured on more recorded inputs, or a challenger meets more whole conversations, up to the gate's next look.
 So a text that is clearly ahead goes on at once, and one that falls behind waits. What is expected is what a normal
-belief says; the gate, which decides, does not know of it.
+belief says; the gate decides, and counts what recorded inputs showed as evidence beside the conversations.
 """
 
 from __future__ import annotations
@@ -198,17 +198,20 @@ class Comparisons:
             until = max(look, min(len(self._tuning.validation), len(champion)))
             calls = challenger.calls * (until - len(combination.outcomes))
             gain = math.inf if challenger.urgent else challenger.belief.improvement(UNSEEN)
-            take = partial(self._meet, joint, combination, champion[:look], schedule)
+            take = partial(self._meet, joint, challenger, champion[:look], schedule)
             waits = not (challenger.urgent or combination.outcomes) and any(
                 scored.rewrite.text not in ready[name] for name, scored in combination.parts.items()
             )
             yield _Step(gain, calls, take, combination.parts.keys(), waits)
 
     def _meet(
-        self, joint: JointChoice, combination: Combination, champion: Sequence[Outcome], schedule: LookSchedule
+        self, joint: JointChoice, challenger: Challenger, champion: Sequence[Outcome], schedule: LookSchedule
     ) -> None:
-        """Evaluate a combination up to the gate's next look."""
-        combination = further(combination, champion, schedule, joint.evaluate)
+        """Evaluate a challenger up to the gate's next look."""
+        combination = challenger.combination
+        measured = all(scored.inputs for scored in combination.parts.values())
+        prior = challenger.prior if measured else None
+        combination = further(combination, champion, schedule, joint.evaluate, prior)
         self.met[_key(combination)] = self._known[_key(combination)] = combination
 
 

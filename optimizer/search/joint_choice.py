@@ -6,18 +6,22 @@ is recorded in a study. Settings of the system meet it in a round of their own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from statistics import stdev
 from typing import TYPE_CHECKING
 
 from optimizer.evaluation.scores import settings_text
 from optimizer.gating.gate import GateDecision, GateOutcome, LookSchedule, compare
+from optimizer.gating.verdict import SPREAD
 from optimizer.racing.joint_study import JointStudy, Params
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.evaluation.scores import Setting, Settings
+    from optimizer.racing.beliefs import Belief
     from optimizer.racing.local_scores import LocalScore
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
@@ -60,7 +64,11 @@ Evaluate = Callable[["Combination", Sequence["Outcome"]], Sequence["Outcome"]]
 
 
 def further(
-    combination: Combination, champion: Sequence[Outcome], schedule: LookSchedule, evaluate: Evaluate
+    combination: Combination,
+    champion: Sequence[Outcome],
+    schedule: LookSchedule,
+    evaluate: Evaluate,
+    prior: Belief | None = None,
 ) -> Combination:
     """The combination evaluated on those conversations that it has not met, and what the gate says then.
 
@@ -69,6 +77,7 @@ def further(
         champion: the champion's outcomes until this look, in the order in which their conversations are used.
         schedule: of the gate's looks.
         evaluate: evaluates a combination.
+        prior: what it is expected to gain by recorded inputs; None if it met none.
 
     Raises:
         BudgetExceededError: a hard budget does not allow it.
@@ -77,6 +86,9 @@ def further(
     outcomes = (*combination.outcomes, *evaluate(combination, champion[before:]))
     comparison = compare(champion, outcomes)
     gain = comparison.delta if comparison.unscored is None else None
+    if prior is not None and gain is not None and len(outcomes) > 1:
+        error = max(SPREAD, stdev(comparison.deltas)) / math.sqrt(len(outcomes))
+        comparison = replace(comparison, doubt=prior.after(gain, error).doubt)
     return replace(combination, outcomes=outcomes, gain=gain, decision=schedule.decision(comparison))
 
 

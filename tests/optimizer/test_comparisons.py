@@ -134,6 +134,17 @@ def test_a_text_that_is_clearly_ahead_meets_conversations_before_any_other_is_me
     assert max(met for text, met in texts.met.items() if text != "x1") == BATCH
 
 
+def test_what_gained_on_recorded_inputs_is_crowned_before_conversations_alone_would_show_it() -> None:
+    # Two of three conversations gain, so that six leave one-sided p at 0.125.
+    champion = [scored_outcome(each, 0.65 if at % 3 else 1.0) for at, each in enumerate(CONVERSATIONS)]
+    met = []
+    for gain, inputs in ((0.45, 20), (0.1, 20)):
+        pipeline = Pipeline({frozenset({"x"}): 0.85})
+        assert texts_of(compared(comparisons(), pipeline, {"extract": Texts({"x": gain}, inputs)}, champion)) == {"x"}
+        met.append(pipeline.met[frozenset({"x"})])
+    assert met[0] == 6 < met[1]
+
+
 def test_a_text_that_waits_is_measured_further_and_other_prompts_do_not_go_first_for_it() -> None:
     extract, answer = Texts({"e0": 0.4, "e1": 0.0}), Texts({"a": -0.2}, 3)
     extract.waiting = frozenset({"e0", "e1"})

@@ -178,6 +178,24 @@ def test_each_look_rejects_what_is_behind_and_only_later_ones_accept() -> None:
     assert last.accepted
 
 
+def test_what_recorded_inputs_promised_too_is_accepted_sooner_but_never_against_the_conversations() -> None:
+    deltas = (0.1, 0.1, 0.3, 0.0, -0.2, 0.2, -0.2, 0.1, 0.2, 0.2)
+
+    def decision(doubt: float | None, deltas: tuple[float, ...] = deltas) -> GateDecision | None:
+        return look_schedule(20).decision(Comparison(deltas, gained=20, lost=2, anchors=40, doubt=doubt))
+
+    assert decision(None) is None
+    assert decision(0.06) is None
+    sure = decision(0.04)
+    assert sure is not None
+    assert sure.accepted
+    assert sure.p_value > 0.075
+    assert str(sure).endswith("2 of 40 anchors lost; with recorded inputs, chance of no gain 0.04")
+    # One in four by chance, and the first look of all, at which nothing is accepted.
+    assert decision(0.0, (0.3, 0.2, -0.2, 0.2, -0.2)) is None
+    assert decision(0.0, (0.3, 0.3, 0.3, 0.3)) is None
+
+
 @pytest.mark.parametrize("total", [6, 12, 24, 60])
 def test_looking_several_times_accepts_a_null_challenger_no_more_often_than_the_level_says(total: int) -> None:
     rng, accepted, drawn = random.Random(total), 0, 1000  # noqa: S311
