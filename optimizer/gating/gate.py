@@ -1,8 +1,8 @@
 """The gate: a cheap, paired filter between the champion and one challenger, after a schedule of looks.
 
-It is a filter, not a proof: at 20 % one in five useless prompts may get through. The proof is the test on conversations
-the optimizer never saw. The benchmark `gate` simulates both together. A decision is an outcome, by which the code
-decides, and the sentence that people and files have.
+It is a filter, not a proof: at 20 % one in five useless prompts may get through, and one in three of those whose
+recorded inputs deceive. The proof is the test on conversations the optimizer never saw. The benchmark `gate` simulates
+both together. A decision is an outcome, by which the code decides, and the sentence that people and files have.
 """
 
 from __future__ import annotations
