@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import inspect
 import re
 import sys
+import textwrap
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -136,7 +138,9 @@ class Program:
             if pattern.fullmatch(str(parameter)) and not (several and value.startswith("turn."))
         }
         turn = "turn.text" if "turn.speaker" in beside.values() else "turn.spoken"
-        if _MESSAGES.search(told):
+        if message := self._message(function):
+            turn = message
+        elif _MESSAGES.search(told):
             turn = '{"role": "user", "content": turn.spoken}'
             self.unknown.append(f"{step}: what a message holds is not seen; it is told role and content")
         if _PAIRS.search(told):
@@ -156,10 +160,22 @@ class Program:
         return "", several, f"list({call})" if inspect.isgeneratorfunction(function) else call
 
     @staticmethod
+    def _message(function: Any) -> str | None:
+        """A message as a dict with the keys that a function reads; None if it reads none, or any that says nothing."""
+        keys = _keys(function, getattr(_text_parameter(function, _TOLD), "name", ""))
+        values = {key: value for key in keys for pattern, value in _OF_TURN.items() if pattern.fullmatch(key)}
+        values |= {key: "turn.speaker" for key in keys if key in ("name", "user", "from")}
+        text = "turn.text" if "turn.speaker" in values.values() else "turn.spoken"
+        values |= {key: text for key in keys if _TOLD.fullmatch(key)}
+        listed = ", ".join(f'"{key}": {values.get(key)}' for key in keys)
+        return f"{{{listed}}}" if text in values.values() and len(values) == len(keys) else None
+
+    @staticmethod
     def _several(function: Any, turn: str) -> str:
         """All turns of a session: a text, one argument each, or a list."""
         parameter = _text_parameter(function, _TOLD)
-        if re.fullmatch(r"\w+: '?str\b.*", str(parameter)) or _is_one_text(function, str(parameter)):
+        is_text = turn[0] != "{" and _is_one_text(function, str(parameter))
+        if is_text or re.fullmatch(r"\w+: '?str\b.*", str(parameter)):
             return f'"\\n".join({turn} for turn in part.turns)'
         return f"{'*' * str(parameter).startswith('*')}[{turn} for turn in part.turns]"
 
@@ -289,6 +305,19 @@ def _text_parameter(function: Any, pattern: re.Pattern[str]) -> inspect.Paramete
         if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
     ]
     return next(iter([*named, *needed[::-1], *parameters]), None)
+
+
+def _keys(function: Any, parameter: str) -> list[str]:
+    """The keys of a parameter, or of its items, that a function reads."""
+    tree: ast.AST = ast.Pass()
+    items, whole = {parameter}, re.compile(rf"(?:(?:enumerate|reversed|list)\()*{parameter}\)*")
+    with contextlib.suppress(OSError, SyntaxError):
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension) and whole.fullmatch(ast.unparse(node.iter)):
+            items |= {name.id for name in ast.walk(node.target) if isinstance(name, ast.Name)}
+    read = rf"\b(?:{'|'.join(items)})(?:\[|\.get\()'(\w+)'"
+    return list(dict.fromkeys(re.findall(read, ast.unparse(tree))))
 
 
 def _is_one_text(function: Any, name: str) -> bool:

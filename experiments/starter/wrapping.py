@@ -116,8 +116,7 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
         for key, (place, _) in prompts.items()
         if seen is not None and key not in seen
     ]
-    seen = seen or {}
-    stages = {key: _stages(guessed_stage(key, text), seen.get(key, [])) for key, (_, text) in prompts.items()}
+    stages = {key: _stages(guessed_stage(key, text), (seen or {}).get(key, [])) for key, (_, text) in prompts.items()}
     config = starter_config({"system": f"{own}:system"})
     files = write_files(folder, {CONFIG: config, f"{own}.py": source.replace("STAGES", json.dumps(stages))})
     found = f"{here}.{program.found}" if program.found is not None else "nothing"

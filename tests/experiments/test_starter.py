@@ -343,18 +343,24 @@ class Described:
             ("*said: str", "hear(turn.spoken)"),
             ("chat: str", 'hear("\\n".join(turn.spoken for turn in part.turns))'),
             ("dialogue", 'hear("\\n".join(turn.spoken for turn in part.turns))'),
+            ("turns | [m['name'] + m['text'] for m in turns]", '[{"name": turn.speaker, "text": turn.text} for'),
+            ("message: dict | message.get('role'), message['said']", '({"role": "user", "said": turn.spoken})'),
+            ("chat | {n: m['content'] for n, m in enumerate(chat)}", '([{"content": turn.spoken} for turn in'),
+            ("chat: list[dict] | [(m['text'], m['id']) for m in chat]", '{"role": "user", "content": turn.spoken}'),
+            ("text | [m['text'] for m in self.found(text)]", "hear(turn.spoken)"),
         ],
     )
     def test_what_stands_beside_a_text_is_given_and_what_is_written_is_python(
         self, parameters: str, given: str, tmp_path: Path
     ) -> None:
         name = f"{re.sub(r'[^a-z]', '', parameters)}_program"
+        parameters, _, result = parameters.partition(" | ")
         (tmp_path / f"{name}.py").write_text(
             f"""from datetime import datetime
 ASK = "Answer from what was said, in a word: {{q}}"
 class Listener:
     def __init__(self, path): ...
-    def hear(self, {parameters}): ...
+    def hear(self, {parameters}): return {result}
     def reply(self, question): ...
 """
         )
