@@ -65,9 +65,7 @@ def _wrapper(function: Any, begun: Callable[..., RunningOperation | None]) -> An
         token = current.set(active)
         try:
             result = function(*args, **kwargs)
-            if is_future(result) or (
-                type(result) in _UNBEGUN and _UNBEGUN[type(result)](result) and not _is_argument(result, args, kwargs)
-            ):
+            if type(result) not in ATOMS and _comes_later(result, args, kwargs):
                 leave(active, token)
                 return _followed(active, result)
             active.finish(result)
@@ -123,9 +121,12 @@ def is_future(result: Any) -> bool:
     return hasattr(type(result), "add_done_callback")
 
 
-def _is_argument(result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+def _comes_later(result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    if type(result) not in _UNBEGUN:
+        return is_future(result)
     # What came from elsewhere may be held there still, and must not be closed with what would follow it.
-    return any(result is argument for argument in (*args, *kwargs.values()))
+    passed_on = any(result is argument for argument in (*args, *kwargs.values()))
+    return not passed_on and _UNBEGUN[type(result)](result)
 
 
 def _followed(active: RunningOperation, result: Any) -> Any:
