@@ -214,5 +214,5 @@ def import_prompts(system: str, source: str | None, out: Path, **options: Any) -
     write_prompts(imported, out)
     for name in imported.candidate:
         there = imported.names.get(name)
-        say(f"{name}: {there}" if there is not None else f"{name}: memtune's own baseline prompt")
+        say(f"{name}: {there}" if there is not None else f"{name}: the system's own baseline prompt")
     say(f"imported to {out}; start from them with: memtune run --start {out}")

@@ -68,10 +68,12 @@ def import_prompts(
     """
     system = open_system(system_name, settings)
     own = own_form(system_name)
-    if source is None and isinstance(file := (settings or {}).get("config"), str):
+    exporter = open_exporter(own) if own is not None else None
+    file = (settings or {}).get("config")
+    # A configuration that sets no prompt leaves the library's.
+    if source is None and isinstance(file, str) and isinstance(exporter, Reads) and exporter.recognises(file):
         source = file
     if source is None:
-        exporter = open_exporter(own) if own is not None else None
         if not isinstance(exporter, HasDefaults):
             return ImportedPrompts(baseline_candidate(system.prompts), {}, None)
         with own_errors("defaults"):
@@ -201,7 +203,10 @@ def form_of(source: str, own: str | None) -> str:
         exporter = open_exporter(name)
         if isinstance(exporter, Reads) and exporter.recognises(source):
             return name
-    raise RunError(f"{source}: prompts in no known form; say which with --format ({', '.join(readable_forms())})")
+    raise RunError(
+        f"{source}: no prompts, or prompts in no known form; say which with --format ({', '.join(readable_forms())}), "
+        "or leave out --from for those that the library itself uses"
+    )
 
 
 def files_of(source: str) -> list[str]:

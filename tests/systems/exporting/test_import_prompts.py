@@ -147,6 +147,12 @@ def test_without_a_library_the_systems_own_seeds_come_in(tmp_path: Path) -> None
     assert (tmp_path / "prompts" / "answer.txt").read_text() == ANSWER
 
 
+def test_a_configuration_that_sets_no_prompt_leaves_those_of_the_library(tmp_path: Path) -> None:
+    (tmp_path / "mem0.yaml").write_text("llm: {provider: openai, config: {model: m, api_key: none}}\n")
+    settings = {"config": str(tmp_path / "mem0.yaml")}
+    assert import_prompts("mem0", None, settings=settings).candidate == import_prompts("mem0", None).candidate
+
+
 BAD: dict[str, tuple[str, str, str, str, type[MemtuneError], str]] = {
     "no file": ("rag", "", "", "", RunError, "no such file or folder; give --from"),
     "no known form": ("rag", "x.bin", "1", "", RunError, "prompts in no known form; say which with --format"),
@@ -178,7 +184,7 @@ BAD: dict[str, tuple[str, str, str, str, type[MemtuneError], str]] = {
         RunError,
         "custom_instructions is a prompt of mem0@2, which mem0@1.0 ignores; import it for mem0@2",
     ),
-    "a configuration without prompts": ("mem0", "x.yaml", "llm: {}\n", "", RunError, "no known form"),
+    "a configuration without prompts": ("mem0", "x.yaml", "llm: {}\n", "", RunError, "or leave out --from for those"),
     "no UTF-8": ("rag", "x.json", "\udcff", "", RunError, "cannot be read (not UTF-8 at byte 0)"),
 }
 
