@@ -2,7 +2,8 @@
 
 It is a filter, not a proof: at 20 % one in five useless prompts may get through, and one in three of those whose
 recorded inputs deceive. The proof is the test on conversations the optimizer never saw. The benchmark `gate` simulates
-both together. A decision is an outcome, by which the code decides, and the sentence that people and files have.
+gate and verdict together, without recorded inputs. A decision is an outcome, by which the code decides, and the
+sentence that people and files have.
 """
 
 from __future__ import annotations
@@ -193,19 +194,21 @@ def decide(comparison: Comparison, level: float = GATE_LEVEL) -> GateDecision:
         return GateDecision(GateOutcome.INCOMPARABLE, comparison.unscored)
     delta, margin = comparison.delta, comparison.margin
     p_value = sign_flip_p([difference + margin for difference in comparison.deltas], "greater")
-    doubt = comparison.doubt
+    if level and comparison.doubt is not None and comparison.doubt <= DOUBT:
+        level = GATE_LEVEL
     outcome = GateOutcome.ACCEPTED
     if comparison.ahead <= 0:
         outcome = GateOutcome.LOSES_SCORE if margin else GateOutcome.NOT_BETTER
-    elif p_value > (GATE_LEVEL if level and doubt is not None and doubt <= DOUBT else level):
+    elif p_value > level:
         outcome = GateOutcome.WITHIN_NOISE
     elif not anchors_hold(comparison.lost, comparison.anchors, comparison.gained):
         outcome = GateOutcome.LOSES_ANCHORS
     figures = (
         f"{delta:+.3f} over {len(comparison.deltas)} conversations, one-sided p {p_text(p_value)}, "
         f"{comparison.gained} questions gained, {comparison.lost} of {comparison.anchors} anchors lost"
-        f"{'' if doubt is None else f'; with recorded inputs, chance of no gain {doubt:.2f}'}"
     )
+    if comparison.doubt is not None:
+        figures += f"; with recorded inputs, chance of no gain {comparison.doubt:.2f}"
     return GateDecision(outcome, figures, delta, p_value, comparison.lost)
 
 

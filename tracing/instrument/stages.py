@@ -90,7 +90,7 @@ class StagedOperation(ActiveOperation):
         recorder, record = self.recorder, self.settled()
         if recorder is not None and record is not None and not recorder.ended and self.ended is None:
             with recorder.lock:
-                replies = self._outputs_of(recorder, record, "reply") if record.calls else []
+                replies = self._of_kind(recorder, record.output_ids(), "reply") if record.calls else []
                 if record.calls and (not replies or any(map(_says, replies))):
                     record.kind = "llm"
                 self._link_requests(recorder, record)
@@ -105,7 +105,7 @@ class StagedOperation(ActiveOperation):
         recorder, record = self.recorder, self.settled()
         if recorder is not None and record is not None and self._stage in ("extract", "update"):
             self._link_requests(recorder, record)
-            replied = self._outputs_of(recorder, record, "reply")
+            replied = self._of_kind(recorder, record.output_ids(), "reply")
             replies = [variable.value for variable in replied if _says(variable)][len(self._replies) :]
             self._replies += map(str, replies)
             for text in (text for reply in replies for text in entries_in(reply)):
@@ -113,7 +113,7 @@ class StagedOperation(ActiveOperation):
 
     def _keep(self, recorder: RecorderLike, record: Operation) -> None:
         """What it made: what it returned, unless that is no more than a word that all went well."""
-        said = filter(_says, self._outputs_of(recorder, record, "reply"))
+        said = filter(_says, self._of_kind(recorder, record.output_ids(), "reply"))
         replied = [text for item in said for text in (str(item.value), *entries_in(item.value))]
         returned = [text for text in self._pieces if " " in text]
         if replied:
@@ -125,7 +125,7 @@ class StagedOperation(ActiveOperation):
             self.keep_replies()
         elif not any(variable.kind in _ENTRIES for variable in self._made_inside(recorder, record)):
             # Without a model, it keeps what it was given.
-            for variable in self._inputs_of(recorder, record, "message", "fact"):
+            for variable in self._of_kind(recorder, record.input_ids(), "message", "fact"):
                 self._write(recorder, str(variable.value))
 
     def _write(self, recorder: RecorderLike, text: str) -> None:
@@ -168,7 +168,7 @@ class StagedOperation(ActiveOperation):
     def _link_requests(self, recorder: RecorderLike, record: Operation) -> None:
         """The texts that its requests show are inputs; of an answer without a request, what was found inside it."""
         known = known_texts(recorder)
-        requests = self._inputs_of(recorder, record, "request")
+        requests = self._of_kind(recorder, record.input_ids(), "request")
         shown = [
             variable
             for request in requests
@@ -188,14 +188,9 @@ class StagedOperation(ActiveOperation):
         return [recorder.graph.variables[vid] for vid in reversed(ids)]
 
     @staticmethod
-    def _inputs_of(recorder: RecorderLike, record: Operation, *kinds: str) -> list[Variable]:
-        variables = [recorder.graph.variables[vid] for vid in record.input_ids()]
+    def _of_kind(recorder: RecorderLike, ids: Iterable[str], *kinds: str) -> list[Variable]:
+        variables = [recorder.graph.variables[vid] for vid in ids]
         return [variable for variable in variables if variable.kind in kinds]
-
-    @staticmethod
-    def _outputs_of(recorder: RecorderLike, record: Operation, kind: str) -> list[Variable]:
-        variables = [recorder.graph.variables[vid] for vid in record.output_ids()]
-        return [variable for variable in variables if variable.kind == kind]
 
 
 def _says(variable: Variable) -> bool:
