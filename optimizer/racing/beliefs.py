@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from statistics import NormalDist
 from typing import NamedTuple
 
-USUAL_GAIN = 0.2
-"""Standard deviation of what texts gain on recorded inputs, at least. A choice."""
-
-USUAL_TEXTS = 4
-"""Measured texts that tell as much of others as that choice does."""
-
 _STANDARD = NormalDist()
+
+_DRAWS = [_STANDARD.inv_cdf((number - 0.5) / 20) for number in range(1, 21)]
+"""As likely values of a standard normal."""
 
 
 class Belief(NamedTuple):
@@ -45,25 +42,66 @@ class Belief(NamedTuple):
         """How much this is expected to be ahead of another, where being behind counts as 0."""
         return _expected_part(self.mean - other.mean, math.hypot(self.deviation, other.deviation))
 
-    def learned(self, error: float, rival: float) -> float:
-        """How much more is expected of the better of this and a rival, once this is measured with a standard error.
-
-        The knowledge gradient (Frazier, Powell and Dayanik 2008).
-        """
-        shift = self.deviation**2 / math.hypot(self.deviation, error)
-        return _expected_part(-abs(self.mean - rival), shift)
+    def measured(self, error: float, most: float) -> list[Prospect]:
+        """What may be believed once a gain was measured with a standard error, and was at most so much."""
+        highest, deviation = self.after(most, error)
+        shift = math.sqrt(max(0.0, self.deviation**2 - deviation**2))
+        return [Prospect(Belief(min(highest, self.mean + shift * draw), deviation), 1 / len(_DRAWS)) for draw in _DRAWS]
 
 
-def believed_of_new(gains: Sequence[tuple[float, float]]) -> Belief:
-    """What the next text gains, by the gains of those before it, each with its standard error.
+class Prospect(NamedTuple):
+    """What may be believed after a measurement, and how likely that is."""
 
-    It may differ from them by `USUAL_GAIN` however alike they are: few texts gain much, and many gain nothing before.
+    belief: Belief
+    chance: float
+
+
+class Plan(NamedTuple):
+    """What going on with something is expected to gain, and the calls that it takes."""
+
+    gain: float
+    calls: float
+
+    @property
+    def rate(self) -> float:
+        """The expected gain a call."""
+        return self.gain / self.calls if self.calls else 0.0
+
+
+NOTHING = Plan(0.0, 0.0)
+
+
+def rate_of_measuring(
+    prospects: Iterable[Prospect], calls: float, plan: Callable[[Belief], Plan], rival: Plan = NOTHING
+) -> float:
+    """The expected gain a call of a measurement and of what is best after it.
+
+    That is the better of two plans, each with the best bar for what is good enough: to go on with this or else with the
+    rival, or with this alone, which counts as far as it is better than the rival. With the bar goes what a box is worth
+    that costs something to open (Weitzman 1979).
+
+    Args:
+        prospects: of the measurement.
+        calls: that it takes.
+        plan: to go on with what was measured, by what is believed then.
+        rival: to go on with something else.
+
+    Example:
+        >>> sure = [Prospect(Belief(0.2, 0.0), 1.0)]
+        >>> rate_of_measuring(sure, 10, lambda belief: Plan(belief.mean, 90))
+        0.002
     """
-    usual = Belief(0.0, USUAL_GAIN)
-    beliefs = [*[usual] * USUAL_TEXTS, *(usual.after(gain, error) for gain, error in gains)]
-    mean = sum(belief.mean for belief in beliefs) / len(beliefs)
-    squares = sum((belief.mean - mean) ** 2 + belief.deviation**2 for belief in beliefs)
-    return Belief(mean, max(USUAL_GAIN, math.sqrt(squares / len(beliefs))))
+    best = gain = ahead = going_on = 0.0
+    otherwise = 1.0
+    plans = ((plan(belief), chance) for belief, chance in prospects)
+    for (expected, taken), chance in sorted(plans, reverse=True):
+        gain += chance * expected
+        ahead += chance * max(0.0, expected - rival.gain)
+        going_on += chance * taken
+        otherwise = max(0.0, otherwise - chance)
+        either = Plan(gain + otherwise * rival.gain, calls + going_on + otherwise * rival.calls)
+        best = max(best, either.rate, Plan(ahead, calls + going_on).rate)
+    return best
 
 
 def _expected_part(mean: float, deviation: float) -> float:

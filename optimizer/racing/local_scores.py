@@ -159,10 +159,6 @@ class Pool:
         """Where the texts come from."""
         return {scored.rewrite.source for scored in self._scores.values()}
 
-    def gains(self, source: str) -> list[tuple[float, float]]:
-        """What the texts of a source gained over the champion of their time, each with its standard error."""
-        return [(scored.gain, scored.noise) for scored in self._scores.values() if scored.rewrite.source == source]
-
     def earlier(self) -> tuple[EarlierText, ...]:
         """The texts as an author of prompts is told of them."""
         return tuple(

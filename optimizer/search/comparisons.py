@@ -1,14 +1,15 @@
 """The queue of a search's comparisons: whichever is expected to gain the most a call comes next.
 
-A text is measured on more recorded inputs, or a challenger meets more whole conversations, up to the gate's next look.
-So a text that is clearly ahead goes on at once, and one that falls behind waits. What is expected is what a normal
-belief says; the gate decides, and counts what recorded inputs showed as evidence beside the conversations.
+A text is measured on more recorded inputs, or a challenger meets more whole conversations, up to the gate's next look,
+or a new round begins, with new texts. What is clearly ahead goes on at once. What falls behind waits, and so does
+what promises little, since a recorded input takes but one call. What is expected is what a normal belief says; the
+gate decides, and counts what recorded inputs showed as evidence beside the conversations.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -16,12 +17,12 @@ from typing import NamedTuple
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.gating.gate import LookSchedule, look_schedule
 from optimizer.gating.verdict import SPREAD
-from optimizer.racing.beliefs import Belief
+from optimizer.racing.beliefs import NOTHING, Belief, Plan, Prospect, rate_of_measuring
 from optimizer.search.joint_choice import MOST, Combination, JointChoice, further
-from optimizer.search.prompt_search import BATCH, TOGETHER, Arm, PromptSearch
+from optimizer.search.prompt_search import BATCH, Arm, PromptSearch
 from optimizer.tuning.tuning import Tuning
 
-MISFIT = 0.05
+MISFIT = 0.03
 """Standard deviation of what a text gains end to end, about what its gain on recorded inputs lets expect. A choice."""
 
 SUPPORT = 1.0
@@ -58,21 +59,13 @@ class Challenger(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """What could be done next, the gain that is expected of it, and the calls until that is crowned.
+    """What could be done next, and the gain that it is expected to bring a call; without `take`, writing new texts.
 
-    What `waits` is not done yet, but makes recorded inputs worth their calls.
+    New texts are written when the next round begins.
     """
 
-    gain: float
-    calls: float
-    take: Callable[[], None]
-    prompts: Collection[str]
-    waits: bool = False
-
-    @property
-    def rate(self) -> float:
-        """The gain that it is expected to bring a call."""
-        return self.gain / self.calls
+    rate: float
+    take: Callable[[], None] | None
 
 
 class Comparisons:
@@ -120,54 +113,38 @@ class Comparisons:
         calls = {name: self._tuning.calls_with([name]) for name in searches}
         self.met = {}
 
-        def whole(name: str) -> float:
-            return calls[name] * len(self._tuning.validation)
-
-        def worth_of(name: str) -> float:
-            """The gain end to end of one on recorded inputs."""
-            return loss[name] / searches[name].room
-
-        def promised(name: str) -> float:
-            """The gain end to end that is expected of a text of which nothing was measured."""
-            worth, text = worth_of(name), searches[name].next_text
-            gain = Belief(worth * text.mean, math.hypot(MISFIT, worth * text.deviation))
-            return searches[name].hope * gain.improvement(UNSEEN)
+        # Where nothing new is left to try, or nothing was worth a call, a budget is there to be used.
+        dry = self.idle or not any(search.fresh for search in searches.values())
+        renewed = self._tuning.limited and not dry and not last
 
         def steps() -> Iterator[_Step]:
             if len(self.met) >= MOST and all(combination.decision for combination in self.met.values()):
                 return
-            worth = {name: worth_of(name) for name in searches}
+            worth = {name: loss[name] / search.room for name, search in searches.items()}
             challengers = [self._so_far(challenger) for challenger in _challengers(searches, worth, calls)]
             shown = {name: _shown(name, challengers, worth[name]) for name in searches}
             ready = {name: search.ready(UNSEEN / worth[name], shown[name]) for name, search in searches.items()}
-            ends = list(self._steps(joint, challengers, ready, order))
-            yield from (step for step in ends if not step.waits)
+            yield from self._steps(joint, challengers, ready, order)
             for name, search in searches.items():
-                alone = [step for step in ends if step.prompts == {name} and step.gain < math.inf]
-                nearest = max(alone, key=lambda step: step.rate, default=None)
-                # What recorded inputs find has to meet conversations before it is crowned.
+                plans = self._plans(name, challengers, order)
+                rate_of = partial(_rate_of_text, worth[name], calls[name] * len(self._tuning.validation))
+                if renewed:
+                    rival = _best(plans.values())
+                    promised = (rate_of(prospects, 1 + BATCH, rival) for prospects in search.of_next(shown[name]))
+                    yield _Step(max(promised), None)
                 for step in search.steps(UNSEEN / worth[name], shown[name]):
-                    take = partial(search.take, step)
-                    alone_gain = promised(name) if step.new else 0.0
-                    gain, left = (alone_gain, whole(name)) if nearest is None else nearest[:2]
-                    yield _Step(gain + worth[name] * step.gain, left + step.inputs, take, {name})
+                    own = {rewrite.text for rewrite in step.rewrites}
+                    rival = _best(plan for text, plan in plans.items() if text not in own)
+                    rate = math.inf if step.urgent else rate_of(step.prospects, step.inputs, rival)
+                    yield _Step(rate, partial(search.take, step))
 
-        # Where nothing new is left to try, or nothing was worth a call, a budget is there to be used.
-        dry = self.idle or not any(search.fresh for search in searches.values())
         self.idle = True
+        return self._accepted(steps, 0.0 if self._tuning.limited and dry else WORTHLESS)
 
-        def least() -> float:
-            if self._tuning.limited and dry:
-                return 0.0
-            if not self._tuning.limited or last:
-                return WORTHLESS
-            # Once new texts promise more than those at hand, a round begins that has some.
-            return max([WORTHLESS, *(promised(name) / (whole(name) + TOGETHER * (1 + BATCH)) for name in searches)])
-
-        return self._accepted(steps, least)
-
-    def _accepted(self, steps: Callable[[], Iterator[_Step]], least: Callable[[], float]) -> Combination | None:
-        while (step := max(steps(), key=lambda step: step.rate, default=None)) is not None and step.rate > least():
+    def _accepted(self, steps: Callable[[], Iterator[_Step]], least: float) -> Combination | None:
+        while (step := max(steps(), key=lambda step: step.rate, default=None)) is not None and step.rate > least:
+            if step.take is None:
+                return None
             step.take()
             self.idle = False
             accepted = next((combination for combination in self.met.values() if combination.accepted), None)
@@ -194,15 +171,30 @@ class Comparisons:
                 continue
             schedule = look_schedule(len(champion))
             look = next(count for count in schedule.counts if count > len(combination.outcomes))
-            # Nothing is crowned before it has met those of validation.
-            until = max(look, min(len(self._tuning.validation), len(champion)))
-            calls = challenger.calls * (until - len(combination.outcomes))
-            gain = math.inf if challenger.urgent else challenger.belief.improvement(UNSEEN)
             take = partial(self._meet, joint, challenger, champion[:look], schedule)
-            waits = not (challenger.urgent or combination.outcomes) and any(
-                scored.rewrite.text not in ready[name] for name, scored in combination.parts.items()
-            )
-            yield _Step(gain, calls, take, combination.parts.keys(), waits)
+            begins = not (challenger.urgent or combination.outcomes)
+            if begins and any(scored.rewrite.text not in ready[name] for name, scored in combination.parts.items()):
+                continue
+            yield _Step(math.inf if challenger.urgent else self._plan(challenger, order).rate, take)
+
+    def _plans(self, prompt: str, challengers: Sequence[Challenger], order: Order) -> dict[str, Plan]:
+        """To go on with a prompt's texts, each alone."""
+        return {
+            challenger.combination.parts[prompt].rewrite.text: self._plan(challenger, order)
+            for challenger in challengers
+            if challenger.combination.parts.keys() == {prompt} and not challenger.urgent
+        }
+
+    def _plan(self, challenger: Challenger, order: Order) -> Plan:
+        """To go on with a challenger until it may be crowned."""
+        combination = challenger.combination
+        champion, met = order(combination), len(combination.outcomes)
+        if combination.decision is not None or not champion:
+            return NOTHING
+        look = next(count for count in look_schedule(len(champion)).counts if count > met)
+        # Nothing is crowned before it has met those of validation.
+        until = max(look, min(len(self._tuning.validation), len(champion)))
+        return Plan(challenger.belief.improvement(UNSEEN), challenger.calls * (until - met))
 
     def _meet(
         self, joint: JointChoice, challenger: Challenger, champion: Sequence[Outcome], schedule: LookSchedule
@@ -229,10 +221,10 @@ def _challengers(
 
 def _challenger(arms: Mapping[str, Arm], worth: Mapping[str, float], calls: Mapping[str, float]) -> Challenger:
     mean = sum(worth[name] * arm.belief.mean for name, arm in arms.items())
-    deviation = math.hypot(MISFIT, *(worth[name] * arm.belief.deviation for name, arm in arms.items()))
+    deviation = math.hypot(*(worth[name] * arm.belief.deviation for name, arm in arms.items()))
     combination = Combination({name: arm.scored for name, arm in arms.items()})
     urgent = all(arm.by_hand for arm in arms.values())
-    return Challenger(combination, Belief(mean, deviation), max(calls[name] for name in arms), urgent)
+    return Challenger(combination, _end_to_end(mean, deviation), max(calls[name] for name in arms), urgent)
 
 
 def _shown(prompt: str, challengers: Sequence[Challenger], worth: float) -> dict[str, float]:
@@ -254,3 +246,29 @@ def _is_supported(arm: Arm) -> bool:
 
 def _key(combination: Combination) -> _Key:
     return frozenset((name, scored.rewrite.text) for name, scored in combination.parts.items())
+
+
+def _rate_of_text(worth: float, calls: float, prospects: Iterable[Prospect], inputs: int, rival: Plan) -> float:
+    """The expected gain a call of measuring a text on recorded inputs, and of crowning it if it does well there.
+
+    Args:
+        worth: the gain end to end of one on recorded inputs.
+        calls: until it is crowned.
+        prospects: what may be believed of it once it was measured.
+        inputs: to measure it on.
+        rival: to go on with another text instead.
+    """
+
+    def plan(belief: Belief) -> Plan:
+        return Plan(_end_to_end(worth * belief.mean, worth * belief.deviation).improvement(UNSEEN), calls)
+
+    return rate_of_measuring(prospects, inputs, plan, rival)
+
+
+def _end_to_end(mean: float, deviation: float) -> Belief:
+    """What is believed of a gain that recorded inputs let expect."""
+    return Belief(mean, math.hypot(MISFIT, deviation))
+
+
+def _best(plans: Iterable[Plan]) -> Plan:
+    return max(plans, key=lambda plan: plan.rate, default=NOTHING)

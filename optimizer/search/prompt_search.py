@@ -7,7 +7,6 @@ from the pool of all rounds: a text that is the best on some recorded inputs has
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +22,7 @@ from optimizer.proposers.demonstrations import DEMONSTRATIONS
 from optimizer.proposers.examples import examples_of
 from optimizer.proposers.rewrites import HAND, Demonstration, Rewrite, RewriteRequest
 from optimizer.proposers.turns import by_turns
-from optimizer.racing.beliefs import Belief, believed_of_new
+from optimizer.racing.beliefs import Belief, Prospect
 from optimizer.racing.local_scores import (
     LocalScore,
     Pool,
@@ -62,8 +61,11 @@ MOST_INPUTS, ENOUGH_INPUTS = 30, 24
 USUAL_ROOM, USUAL_INPUTS = 0.5, 2
 """What a text leaves to gain before it is measured, and the recorded inputs that tell as much. A choice."""
 
-MOST_DEVIATION = 0.5
-"""Standard deviation of what a text gains, as a part of what is left to gain, at most. A choice."""
+USUAL_DEVIATION = 0.4
+"""Standard deviation of what a text gains, as a part of what is left to gain. A choice."""
+
+UNLIKE = 4
+"""Texts that would tell as much of the next one as is expected before any is measured. A choice."""
 
 MISSES = 8
 """Texts without a gain that halve the hope in the next one. A choice."""
@@ -90,15 +92,19 @@ class Arm(NamedTuple):
 
 
 class LocalStep(NamedTuple):
-    """Texts to measure on more recorded inputs each, and the gain there that each is expected to bring so.
+    """Texts to measure on more recorded inputs each; without texts, some are to be written.
 
-    Without texts, some are to be written. Those that are `new` were not measured before.
+    Attributes:
+        prospects: what may be believed of each then.
+        rewrites: the texts.
+        inputs: for each of them.
+        urgent: whether people wrote them.
     """
 
-    gain: float
+    prospects: Sequence[Prospect]
     rewrites: Sequence[Rewrite]
     inputs: int
-    new: bool = False
+    urgent: bool = False
 
 
 class PromptSearch:
@@ -191,10 +197,7 @@ class PromptSearch:
 
         What people wrote is, whatever it gains on recorded inputs, and so is what nobody measured.
         """
-        unmeasured = [
-            Arm(LocalScore(rewrite, 0.0, 0.0, 0, {}), self._prior(rewrite.source))
-            for rewrite in self._unmeasured.values()
-        ]
+        unmeasured = [Arm(LocalScore(rewrite, 0.0, 0.0, 0, {}), self._usual) for rewrite in self._unmeasured.values()]
         measured = [arm for arm in self._measured_arms() if arm.by_hand or min(arm.scored.gain, arm.belief.mean) > 0]
         return sorted([*measured, *unmeasured], key=lambda arm: (not arm.by_hand, -arm.belief.mean, -arm.scored.nearer))
 
@@ -223,28 +226,24 @@ class PromptSearch:
             least: the gain on recorded inputs under which a text is worth nothing.
             shown: text that met whole conversations → the gain on recorded inputs that these let expect.
         """
-        arms, hope = self._arms_beside(shown), self.hope
-        best, second = (max([least, *shown.values(), *(arm.belief.mean for arm in arms[at:])]) for at in (0, 1))
+        arms = self._arms_beside(shown)
         new: dict[str, list[Rewrite]] = defaultdict(list)
         for rewrite in self._new:
             new[rewrite.source].append(rewrite)
         for source, rewrites in new.items():
-            expected = hope * self._prior(source).learned(usual_error(BATCH), best)
-            gain = math.inf if source == HAND else expected
-            yield LocalStep(gain, rewrites[:TOGETHER], BATCH, new=True)
+            yield LocalStep(self._of_new(source, shown), rewrites[:TOGETHER], BATCH, source == HAND)
         if self._round.last and self._new:
             return
         if self._second_count and arms:
             # What is made of a text is expected to differ from it as that differs from the champion.
-            change, parent = self._prior(arms[0].scored.rewrite.source), arms[0].belief.mean
-            yield LocalStep(hope * change.learned(usual_error(BATCH), best - parent), (), BATCH)
+            source, parent = arms[0].scored.rewrite.source, arms[0].belief.mean
+            yield LocalStep(self._of_new(source, shown, parent), (), BATCH)
         contested = self._round.last and not ahead_of_others(arms, least)
         for arm in (self._short(arms) if contested else []) or arms:
             count = self._count_further(arm.scored)
             if count > 0:
-                rival = second if arm is arms[0] else best
-                likely = 1.0 if arm.scored.gain > 0 else hope
-                yield LocalStep(likely * arm.belief.learned(usual_error(count), rival), [arm.scored.rewrite], count)
+                most = self._lost(self._further(arm.scored.rewrite)[:count])
+                yield LocalStep(arm.belief.measured(usual_error(count), most), [arm.scored.rewrite], count)
 
     def _arms_beside(self, shown: Collection[str]) -> list[Arm]:
         """The measured texts that met no whole conversations, the best first."""
@@ -275,6 +274,42 @@ class PromptSearch:
         ]
         stake, left = USUAL_INPUTS, USUAL_INPUTS * USUAL_ROOM
         return (left + sum(weight * lost for weight, lost in weighed)) / (stake + sum(weight for weight, _ in weighed))
+
+    def of_next(self, shown: Mapping[str, float]) -> list[list[Prospect]]:
+        """What may be believed of the next text once it is measured, by each source.
+
+        Args:
+            shown: as for `steps`.
+        """
+        sources = {rewrite.source for rewrite in self._new} | self._pool.sources
+        return [self._of_new(source, shown) for source in sources or {""}]
+
+    def _of_new(self, source: str, shown: Mapping[str, float], parent: float = 0.0) -> list[Prospect]:
+        """What may be believed of a source's next text once it is measured, made of one with this gain.
+
+        It is like one before it or like none, as in the urn of Blackwell and MacQueen (1973): so the more texts gained
+        nothing, the less is expected of one more.
+        """
+        seen = [
+            Belief(shown[scored.rewrite.text], 0.0)
+            if scored.rewrite.text in shown
+            else self._usual.after(scored.gain, scored.noise)
+            for scored in self._counted()
+            if scored.rewrite.source == source
+        ]
+        most = self._lost(self._inputs[:BATCH])
+        unlike = self._usual.measured(usual_error(BATCH), most) if self._measured else [Prospect(self._usual, 1.0)]
+        every = UNLIKE + len(seen)
+        prospects = [(belief, UNLIKE / every * chance) for belief, chance in unlike]
+        prospects += [(belief, 1 / every) for belief in seen]
+        return [Prospect(Belief(parent + belief.mean, belief.deviation), chance) for belief, chance in prospects]
+
+    def _lost(self, inputs: Sequence[RecordedInput]) -> float:
+        """What the champion's text lost on inputs, as a part of what was at stake; all where that is not known."""
+        credits = self._local.known_credits(self._spec.name, self._tuning.champion[self._spec.name], inputs)
+        weights = [self._objective.weight(recorded) for recorded in inputs]
+        kept = sum(weight * credit.value for weight, credit in zip(weights, credits, strict=True) if credit is not None)
+        return 1 - kept / sum(weights) if sum(weights) else 1.0
 
     def take(self, step: LocalStep) -> None:
         """Measure the texts of a step on further recorded inputs, or write the second generation.
@@ -329,27 +364,23 @@ class PromptSearch:
         blamed. What its recorded inputs lose may have been lost before they were. A text that was compared with an
         earlier champion of this prompt, and gains nothing over what won there, says nothing of that.
         """
-        counted = [
-            hit
-            for scored in self._scores
-            if (hit := scored.gain > scored.noise) or scored.rewrite.text not in self._earlier
-        ]
+        counted = [scored.gain > scored.noise for scored in self._counted()]
         return min(1.0, MISSES * (1 + sum(counted)) / (MISSES + len(counted)))
 
-    @property
-    def next_text(self) -> Belief:
-        """What the next text gains over the champion, of the source of which the most is expected."""
-        sources = {rewrite.source for rewrite in self._new} | self._pool.sources
-        return max(map(self._prior, sources or {""}), key=lambda prior: prior.mean + prior.deviation)
+    def _counted(self) -> list[LocalScore]:
+        """The texts that tell of the next one."""
+        return [
+            scored for scored in self._scores if scored.gain > scored.noise or scored.rewrite.text not in self._earlier
+        ]
 
-    def _prior(self, source: str) -> Belief:
-        """What a text of a source gains that was not measured yet, over the champion that it is made of."""
-        belief = believed_of_new(self._pool.gains(source))
-        return belief._replace(deviation=min(belief.deviation, MOST_DEVIATION * self.room))
+    @property
+    def _usual(self) -> Belief:
+        """What a text gains over the champion before it is measured."""
+        return Belief(0.0, USUAL_DEVIATION * self.room)
 
     def _measured_arms(self) -> list[Arm]:
-        priors = {source: self._prior(source) for source in {scored.rewrite.source for scored in self._scores}}
-        return [Arm(scored, priors[scored.rewrite.source].after(scored.gain, scored.noise)) for scored in self._scores]
+        usual = self._usual
+        return [Arm(scored, usual.after(scored.gain, scored.noise)) for scored in self._scores]
 
     def _compare_again(self) -> None:
         name = self._spec.name

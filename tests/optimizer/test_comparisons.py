@@ -12,7 +12,7 @@ from attribution.cases import Case
 from attribution.judging.words import Judgement
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.proposers.rewrites import HAND, Rewrite
-from optimizer.racing.beliefs import Belief, believed_of_new
+from optimizer.racing.beliefs import Belief, Prospect
 from optimizer.racing.local_scores import LocalScore, usual_error
 from optimizer.search.comparisons import Comparisons
 from optimizer.search.joint_choice import MOST, Combination
@@ -53,13 +53,10 @@ class Texts:
     def scores(self) -> list[LocalScore]:
         return [scored(text, self.gains[text], met, self.source) for text, met in self.met.items() if met]
 
-    @property
-    def next_text(self) -> Belief:
-        return self.prior
+    prior = Belief(0.0, 0.2)
 
-    @property
-    def prior(self) -> Belief:
-        return believed_of_new([(each.gain, each.noise) for each in self.scores])
+    def of_next(self, shown: Mapping[str, float]) -> list[list[Prospect]]:
+        return [self.prior.measured(usual_error(BATCH), 1.0)]
 
     def arms(self) -> list[Arm]:
         arms = [Arm(each, self.prior.after(each.gain, each.noise)) for each in self.scores]
@@ -72,11 +69,8 @@ class Texts:
         beliefs = {each.rewrite.text: self.prior.after(each.gain, each.noise) for each in self.scores}
         for text, met in self.met.items():
             belief = beliefs.get(text, self.prior)
-            standing = {name: other.mean for name, other in beliefs.items() if name != text} | shown
-            rival = max([least, *standing.values()])
             if met < 30 and text not in shown:
-                gain = belief.learned(usual_error(BATCH), rival)
-                yield LocalStep(gain, [Rewrite("", text, "", "")], BATCH, new=not met)
+                yield LocalStep(belief.measured(usual_error(BATCH), 1.0), [Rewrite("", text, "", "")], BATCH)
 
     def take(self, step: LocalStep) -> None:
         for rewrite in step.rewrites:
@@ -140,7 +134,8 @@ def test_what_gained_on_recorded_inputs_is_crowned_before_conversations_alone_wo
     met = []
     for gain, inputs in ((0.45, 20), (0.1, 20)):
         pipeline = Pipeline({frozenset({"x"}): 0.85})
-        assert texts_of(compared(comparisons(), pipeline, {"extract": Texts({"x": gain}, inputs)}, champion)) == {"x"}
+        searches = {"extract": Texts({"x": gain}, inputs)}
+        assert texts_of(compared(comparisons(), pipeline, searches, champion, last=True)) == {"x"}
         met.append(pipeline.met[frozenset({"x"})])
     assert met[0] == 6 < met[1]
 
@@ -173,6 +168,14 @@ def test_a_prompt_of_which_nothing_was_measured_has_its_turn_before_what_gains_l
     pipeline = Pipeline({frozenset({"a"}): 0.8})
     assert texts_of(compared(comparisons(), pipeline, searches)) == {"a"}
     assert set(pipeline.met) == {frozenset({"a"})}
+
+
+def test_a_text_that_promises_little_waits_until_the_others_met_recorded_inputs_which_cost_a_call_each() -> None:
+    texts = Texts({"weak": 0.2, **{f"x{n}": 0.0 for n in range(8)}, "good": 0.6})
+    texts.met["weak"] = 30
+    pipeline = Pipeline({frozenset({"good"}): 0.8})
+    assert texts_of(compared(comparisons(), pipeline, {"extract": texts})) == {"good"}
+    assert set(pipeline.met) == {frozenset({"good"})}
 
 
 def test_a_round_ends_once_new_texts_promise_more_and_the_last_round_does_not() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +12,8 @@ import pytest
 from optimizer.objectives.objective import Credit
 from optimizer.proposers.rewrites import HAND, Demonstration, Rewrite
 from optimizer.proposers.template import add_instruction, take_apart
-from optimizer.racing.beliefs import USUAL_GAIN, Belief
-from optimizer.racing.local_scores import PARENTS, LocalScore, Pool, parents_of
+from optimizer.racing.beliefs import Belief, Plan, rate_of_measuring
+from optimizer.racing.local_scores import PARENTS, LocalScore, parents_of
 from optimizer.search.prompt_search import (
     BATCH,
     ENOUGH_INPUTS,
@@ -22,9 +21,11 @@ from optimizer.search.prompt_search import (
     REWRITES,
     TOGETHER,
     UNMEASURED_REWRITES,
+    USUAL_DEVIATION,
     USUAL_INPUTS,
     USUAL_ROOM,
     Arm,
+    LocalStep,
     PromptSearch,
     ahead_of_others,
 )
@@ -134,7 +135,7 @@ class Searching:
         """Begin a round; the texts of each step."""
         local = local or SimpleNamespace(
             objectives={"answer": SimpleNamespace(weight=lambda given: 1.0)},
-            known_credits=lambda *given: self.credits,
+            known_credits=lambda prompt, text, given: self.credits[: len(given)],
         )
         many = len(self.credits) if isinstance(local, SimpleNamespace) else INPUTS
         inputs: Any = [
@@ -197,16 +198,6 @@ def test_the_inputs_that_a_text_meets_first_are_not_by_chance_those_that_were_ri
     assert len([text for text, _ in local.met if text == "offer"]) == BATCH
 
 
-def test_what_is_expected_of_a_text_is_learned_from_those_of_its_source() -> None:
-    pool = Pool()
-    pool.add(scored(str(n), {"a": gain}) for n, gain in enumerate((0.3, -0.2)))
-    good = replace(scored("good", {"a": 0.4}), rewrite=Rewrite("answer", "good", "reflection", ""))
-    pool.add([good])
-    assert [gain for gain, _ in pool.gains("bank")] == [0.3, -0.2]
-    assert [gain for gain, _ in pool.gains("reflection")] == [0.4]
-    assert pool.gains("structure") == []
-
-
 def test_what_the_champion_leaves_to_gain_is_what_it_lost_on_the_inputs_that_it_was_measured_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -218,13 +209,40 @@ def test_what_the_champion_leaves_to_gain_is_what_it_lost_on_the_inputs_that_it_
     assert searching.search.room == pytest.approx((USUAL_INPUTS * USUAL_ROOM + 8 * 0.1) / (USUAL_INPUTS + 8))
 
 
-def test_no_text_is_expected_to_gain_more_than_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    searching = Searching(monkeypatch, TEMPLATE, [])
-    searching.begin(1, 4, measured=True)
-    assert searching.search.next_text == (0.0, USUAL_GAIN)
-    searching.credits = [Credit(0.95)] * 38
-    searching.begin(2, 4, measured=True)
-    assert searching.search.next_text.deviation == pytest.approx(searching.search.room / 2)
+def expected_of_next(searching: Searching, shown: Mapping[str, float]) -> float:
+    """The mean of what is better than the champion."""
+    (prospects,) = searching.search.of_next(shown)
+    return sum(max(0.0, belief.mean) * chance for belief, chance in prospects)
+
+
+def test_the_less_is_left_to_gain_the_less_is_expected_of_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    searching, expected = Searching(monkeypatch, TEMPLATE, []), []
+    for lost in (0.8, 0.05):
+        searching.credits = [Credit(1 - lost)] * 38
+        searching.begin(len(expected) + 1, 4, measured=True)
+        (prospects,) = searching.search.of_next({})
+        expected.append(expected_of_next(searching, {}))
+        assert max(belief.mean for belief, _ in prospects) <= lost
+        assert {belief.deviation < USUAL_DEVIATION * searching.search.room for belief, _ in prospects} == {True}
+    assert expected[0] > 5 * expected[1] > 0
+
+
+def test_the_next_text_is_like_one_before_it_or_like_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def after(tenths: int) -> tuple[Searching, str]:
+        offers = [Rewrite("answer", f"{TEMPLATE} {n}", "bank", "") for n in range(MISSES)]
+        searching = Searching(monkeypatch, TEMPLATE, offers)
+        searching.begin(1, 2 * MISSES, measured=True, local=Recorded({offers[0].text: tenths}))
+        before.append(expected_of_next(searching, {}))
+        for _ in range(0, MISSES, TOGETHER):
+            searching.search.take(next(searching.search.steps(0.0, {})))
+        return searching, offers[0].text
+
+    before: list[float] = []
+    (poor, _), (good, best) = after(0), after(9)
+    assert expected_of_next(poor, {}) < 0.7 * before[0]
+    assert expected_of_next(good, {}) > expected_of_next(poor, {})
+    # Whole conversations showed that its gain was none.
+    assert expected_of_next(good, {best: 0.0}) == pytest.approx(expected_of_next(poor, {}), rel=0.05)
 
 
 @pytest.mark.parametrize(("tenths", "hope"), [(0, 0.5), (9, 1.0)])
@@ -236,7 +254,7 @@ def test_texts_without_a_gain_leave_less_hope_in_the_next_whoever_is_blamed(
     searching.begin(1, 2 * MISSES, measured=True, local=Recorded({offers[0].text: tenths}))
     assert searching.search.hope == 1.0
     for _ in range(0, MISSES, TOGETHER):
-        searching.search.take(next(step for step in searching.search.steps(0.0, {}) if step.new))
+        searching.search.take(next(searching.search.steps(0.0, {})))
     assert searching.search.hope == hope
 
 
@@ -248,7 +266,7 @@ def test_that_the_others_gain_nothing_over_the_best_of_them_leaves_the_hope_in_t
     searching = Searching(monkeypatch, TEMPLATE, offers)
     searching.begin(1, 2 * MISSES, measured=True, local=local)
     for _ in range(0, MISSES, TOGETHER):
-        searching.search.take(next(step for step in searching.search.steps(0.0, {}) if step.new))
+        searching.search.take(next(searching.search.steps(0.0, {})))
     searching.tuning.champion["answer"] = offers[0].text
     searching.begin(2, 2 * MISSES, measured=True, local=local)
     assert searching.search.hope == 1.0
@@ -268,13 +286,8 @@ def test_of_the_inputs_that_a_text_meets_a_third_is_where_others_are_to_blame_si
     assert [key in elsewhere for key in met] == [False, False, True] * 2
 
 
-def test_new_texts_are_worth_the_more_the_less_those_have_shown_that_met_conversations(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    searching = Searching(monkeypatch, TEMPLATE, [Rewrite("answer", f"{TEMPLATE} 1", "bank", "")])
-    searching.begin(1, 8, measured=True)
-    rejected, promising = (next(iter(searching.search.steps(0.05, {"other": shown}))).gain for shown in (0.0, 0.3))
-    assert rejected > 3 * promising > 0
+def worth(step: LocalStep) -> float:
+    return rate_of_measuring(step.prospects, step.inputs, lambda belief: Plan(max(0.0, belief.mean), 100))
 
 
 def raced(monkeypatch: pytest.MonkeyPatch, parts: Mapping[str, int], *, last: bool) -> tuple[dict[str, int], set[str]]:
@@ -287,7 +300,7 @@ def raced(monkeypatch: pytest.MonkeyPatch, parts: Mapping[str, int], *, last: bo
         if ready:
             return local.counts(), ready
         steps = [step for step in searching.search.steps(0.04, {}) if step.rewrites]
-        searching.search.take(max(steps, key=lambda step: step.gain / step.inputs))
+        searching.search.take(max(steps, key=worth))
     raise AssertionError("no text may ever go on")
 
 
