@@ -1,9 +1,4 @@
-"""The texts of one prompt: where they come from, and what each is expected to gain on its operation's recorded inputs.
-
-The first generation of a round are what proposers make of the champion's text, and the champion with whole
-demonstrations. The second are what they make of parents, and the best texts with the best demonstrations. Parents come
-from the pool of all rounds: a text that is the best on some recorded inputs has something that others lack.
-"""
+"""The texts of one prompt, and what each is expected to gain on its operation's recorded inputs."""
 
 from __future__ import annotations
 
@@ -11,16 +6,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice, product
 from typing import NamedTuple
 
 from attribution.cases import Attribution
 from attribution.signals import Signals
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objective import Credit, RecordedInput
-from optimizer.proposers.demonstrations import DEMONSTRATIONS
-from optimizer.proposers.examples import examples_of
-from optimizer.proposers.rewrites import HAND, Demonstration, Rewrite, RewriteRequest
+from optimizer.proposers.rewrites import HAND, Demonstration, Rewrite
 from optimizer.proposers.turns import by_turns
 from optimizer.racing.beliefs import Belief, Prospect
 from optimizer.racing.local_scores import (
@@ -28,20 +20,12 @@ from optimizer.racing.local_scores import (
     Pool,
     alternating,
     compared,
-    parents_of,
     spread,
     usual_error,
 )
-from optimizer.racing.whole_demonstrations import (
-    DEMONSTRATED,
-    demonstration_sets,
-    whole_demonstrations,
-    with_demonstrations,
-    with_right_replies,
-)
+from optimizer.search.writing import Writing
 from optimizer.tuning.round import RewriteRecord, Round
 from optimizer.tuning.tuning import Tuning
-from tracing.systems.protocol import stage_of
 
 REWRITES, FEWEST_REWRITES = 24, 6
 """Texts that one round has to compare, those of all prompts together; and of one prompt at least."""
@@ -49,8 +33,8 @@ REWRITES, FEWEST_REWRITES = 24, 6
 UNMEASURED_REWRITES = 2
 """Texts of a prompt of which recorded inputs tell nothing: each meets whole conversations."""
 
-DEMONSTRATED_SHARE, SECOND_SHARE = 1 / 3, 1 / 4
-"""Parts of them with whole demonstrations, and of the second generation."""
+SECOND_SHARE = 1 / 4
+"""Part of them that is of the second generation."""
 
 BATCH, TOGETHER = 3, 4
 """Recorded inputs that a text meets first; and new texts that meet them at once, so that requests do not wait."""
@@ -69,9 +53,6 @@ UNLIKE = 4
 
 MISSES = 8
 """Texts without a gain that halve the hope in the next one. A choice."""
-
-TRIED_TOGETHER = 2
-"""Texts with the best scores that are tried with as many of the best sets of demonstrations."""
 
 
 class Arm(NamedTuple):
@@ -183,8 +164,20 @@ class PromptSearch:
         count = count if measured else UNMEASURED_REWRITES
         self._second_count = round(SECOND_SHARE * count) if measured else 0
         self._compare_again()
-        self._request = self._requested(count, attributions, signals)
-        self._add(self._first(count - self._second_count - len(self._new)))
+        self._writing = Writing(
+            self._tuning,
+            this_round.n,
+            name,
+            self._objective,
+            self._inputs,
+            attributions,
+            signals,
+            count=count,
+            tried=self._tried,
+            pool=self._pool,
+        )
+        first = count - self._second_count - len(self._new)
+        self._add(self._writing.first(first, self.demonstrations, demonstrates=measured))
         if not measured:
             for rewrite in self._new:
                 self._unmeasured[rewrite.text] = rewrite
@@ -321,7 +314,7 @@ class PromptSearch:
             self._measure(step)
         else:
             count, self._second_count = self._second_count, 0
-            self._add(self._second(count))
+            self._add(self._writing.second(count, self._scores))
 
     def _measure(self, step: LocalStep) -> None:
         tuning, name = self._tuning, self._spec.name
@@ -407,78 +400,10 @@ class PromptSearch:
         met = scored.inputs
         return max(0, min(max(BATCH, met // 2), MOST_INPUTS - met, len(self._further(scored.rewrite))))
 
-    def _requested(self, count: int, attributions: Sequence[Attribution], signals: Signals) -> RewriteRequest:
-        tuning, name, seed = self._tuning, self._spec.name, self._tuning.seed_of(self._round.n)
-        train = tuning.outcomes("train")
-        failed, passed = examples_of(self._spec, train, attributions)
-        blaming = (signal for signal in signals.signals if signal.prompt == name)
-        return RewriteRequest(
-            prompt=self._spec,
-            stage=stage_of(tuning.operations, name),
-            text=tuning.champion[name],
-            candidate=dict(tuning.champion),
-            signal=max(blaming, key=lambda signal: signal.loss, default=None),
-            failed=with_right_replies(failed, self._objective, self._inputs),
-            passed=passed,
-            count=count,
-            seed=seed,
-            tried=frozenset(self._tried),
-            earlier=self._pool.earlier(),
-        )
-
     def _add(self, rewrites: Sequence[Rewrite]) -> None:
         by_text = {rewrite.text: rewrite for rewrite in rewrites if rewrite.text not in self._tried}
         self._tried.update(by_text)
         self._new += by_text.values()
-
-    def _first(self, count: int) -> list[Rewrite]:
-        """What proposers make of the champion's text, and it with sets of whole demonstrations."""
-        sources, request = self._tuning.sources, self._request
-        demonstrated_part = round(DEMONSTRATED_SHARE * count) if sources.demonstrates and self._measured else 0
-        offered = sources.propose(self._round.n, request, max(0, count - demonstrated_part), besides=(DEMONSTRATIONS,))
-        # A rewrite of a text may keep what that shows; what people wrote stands for itself.
-        inherited = self.demonstrations
-        by_hand = [rewrite for rewrite in offered if rewrite.source == HAND]
-        rewrites = [replace(rewrite, demonstrations=inherited) for rewrite in offered if rewrite.source != HAND]
-        learned = {conversation.id for conversation in self._tuning.train}
-        demonstrations = [
-            demonstration
-            for demonstration in whole_demonstrations(self._objective, self._spec, self._inputs)
-            if demonstration.conversation in learned
-        ]
-        plain = Rewrite(self._spec.name, request.text, "", "")
-        sets = demonstration_sets(demonstrations, request.seed)
-        demonstrated = filter(None, (with_demonstrations(plain, chosen) for chosen in sets))
-        return [*by_hand, *by_turns([rewrites, islice(filter(self._is_new, demonstrated), max(0, demonstrated_part))])]
-
-    def _second(self, count: int) -> list[Rewrite]:
-        """The best texts with the best demonstrations, and what proposers make of parents."""
-        scores = sorted(self._scores, key=lambda scored: (-scored.gain, -scored.nearer))
-        rewrites = list(filter(self._is_new, _together(scores)))
-        parents = parents_of(scores)
-        for parent in parents:
-            per_parent = -(-count // len(parents))
-            request = replace(
-                self._request,
-                text=parent.rewrite.text,
-                count=per_parent,
-                tried=frozenset(self._tried | {rewrite.text for rewrite in rewrites}),
-                earlier=self._pool.earlier(),
-            )
-            offered = self._tuning.sources.propose(self._round.n + 1, request, per_parent, besides=(DEMONSTRATIONS,))
-            rewrites += [
-                replace(
-                    rewrite,
-                    reason=f"{parent.rewrite.reason}; {rewrite.reason}",
-                    demonstrations=parent.rewrite.demonstrations,
-                )
-                for rewrite in offered
-                if rewrite.source != HAND
-            ]
-        return rewrites
-
-    def _is_new(self, rewrite: Rewrite) -> bool:
-        return rewrite.text not in self._tried and not self._spec.contract.violations(rewrite.text)
 
 
 def ahead_of_others(arms: Sequence[Arm], least: float) -> set[str]:
@@ -491,12 +416,3 @@ def ahead_of_others(arms: Sequence[Arm], least: float) -> set[str]:
         for arm in arms
         if sum(other.belief.lead(arm.belief) for other in arms if other is not arm) <= least
     }
-
-
-def _together(scored: Sequence[LocalScore]) -> list[Rewrite]:
-    """The best texts with the best sets of demonstrations."""
-    rewrites = [score.rewrite for score in scored if score.gain > 0]
-    texts = [rewrite for rewrite in rewrites if rewrite.source != DEMONSTRATED][:TRIED_TOGETHER]
-    sets = [rewrite.demonstrations for rewrite in rewrites if rewrite.source == DEMONSTRATED][:TRIED_TOGETHER]
-    together = (with_demonstrations(text, demonstrations) for text, demonstrations in product(texts, sets))
-    return [rewrite for rewrite in together if rewrite is not None]

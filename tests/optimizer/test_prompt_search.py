@@ -96,8 +96,8 @@ class Searching:
     """A search of the answer prompt whose sources offer these texts, and the numbers that were asked for."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, champion: str, offers: list[Rewrite]) -> None:
-        monkeypatch.setattr("optimizer.search.prompt_search.examples_of", lambda *given: ((), ()))
-        monkeypatch.setattr("optimizer.search.prompt_search.whole_demonstrations", lambda *given: [])
+        monkeypatch.setattr("optimizer.search.writing.examples_of", lambda *given: ((), ()))
+        monkeypatch.setattr("optimizer.search.writing.whole_demonstrations", lambda *given: [])
         self.wanted: list[int] = []
         self.credits: list[Credit | None] = []
 
@@ -216,14 +216,14 @@ def expected_of_next(searching: Searching, shown: Mapping[str, float]) -> float:
 
 
 def test_the_less_is_left_to_gain_the_less_is_expected_of_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    searching, expected = Searching(monkeypatch, TEMPLATE, []), []
+    searching, expected = Searching(monkeypatch, TEMPLATE, []), list[float]()
     for lost in (0.8, 0.05):
         searching.credits = [Credit(1 - lost)] * 38
         searching.begin(len(expected) + 1, 4, measured=True)
         (prospects,) = searching.search.of_next({})
         expected.append(expected_of_next(searching, {}))
         assert max(belief.mean for belief, _ in prospects) <= lost
-        assert {belief.deviation < USUAL_DEVIATION * searching.search.room for belief, _ in prospects} == {True}
+        assert max(belief.deviation for belief, _ in prospects) < USUAL_DEVIATION * searching.search.room
     assert expected[0] > 5 * expected[1] > 0
 
 
