@@ -109,4 +109,5 @@ def _expected_part(mean: float, deviation: float) -> float:
     if deviation <= 0:
         return max(0.0, mean)
     at = mean / deviation
-    return mean * _STANDARD.cdf(at) + deviation * _STANDARD.pdf(at)
+    # A search asks this often: `NormalDist` takes three times as long.
+    return mean * 0.5 * math.erfc(-at / math.sqrt(2)) + deviation * math.exp(-at * at / 2) / math.sqrt(2 * math.pi)

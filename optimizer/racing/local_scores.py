@@ -154,11 +154,6 @@ class Pool:
         """Keep the texts that were measured on any input."""
         self._scores |= {scored.rewrite.text: scored for scored in scores if scored.inputs}
 
-    @property
-    def sources(self) -> set[str]:
-        """Where the texts come from."""
-        return {scored.rewrite.source for scored in self._scores.values()}
-
     def earlier(self) -> tuple[EarlierText, ...]:
         """The texts as an author of prompts is told of them."""
         return tuple(

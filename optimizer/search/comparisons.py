@@ -19,7 +19,7 @@ from optimizer.gating.gate import LookSchedule, look_schedule
 from optimizer.gating.verdict import SPREAD
 from optimizer.racing.beliefs import NOTHING, Belief, Plan, Prospect, rate_of_measuring
 from optimizer.search.joint_choice import MOST, Combination, JointChoice, further
-from optimizer.search.prompt_search import BATCH, Arm, PromptSearch
+from optimizer.search.prompt_search import BATCH, Arm, LocalStep, PromptSearch
 from optimizer.tuning.tuning import Tuning
 
 MISFIT = 0.03
@@ -33,6 +33,9 @@ UNSEEN = 0.03
 
 WORTHLESS = 1e-5
 """Expected gain a call under which nothing is tried: a hundredth in a thousand calls. A choice."""
+
+WORTHLESS_INPUTS = 1e-4
+"""The same of recorded inputs, where no new texts follow that they could make room for. A choice."""
 
 Order = Callable[[Combination], Sequence["Outcome"]]
 """The champion's outcomes with which a combination is compared, in the order in which their conversations are used."""
@@ -116,6 +119,8 @@ class Comparisons:
         # Where nothing new is left to try, or nothing was worth a call, a budget is there to be used.
         dry = self.idle or not any(search.fresh for search in searches.values())
         renewed = self._tuning.limited and not dry and not last
+        least = 0.0 if self._tuning.limited and dry else WORTHLESS
+        least_of_inputs = least if renewed or not least else WORTHLESS_INPUTS
 
         def steps() -> Iterator[_Step]:
             if len(self.met) >= MOST and all(combination.decision for combination in self.met.values()):
@@ -129,24 +134,24 @@ class Comparisons:
                 plans = self._plans(name, challengers, order)
                 rate_of = partial(_rate_of_text, worth[name], calls[name] * len(self._tuning.validation))
                 if renewed:
-                    rival = _best(plans.values())
+                    rival = next(iter(plans.values()), NOTHING)
                     promised = (rate_of(prospects, 1 + BATCH, rival) for prospects in search.of_next(shown[name]))
-                    yield _Step(max(promised), None)
+                    yield _Step(max(promised, default=0.0), None)
                 for step in search.steps(UNSEEN / worth[name], shown[name]):
                     own = {rewrite.text for rewrite in step.rewrites}
-                    rival = _best(plan for text, plan in plans.items() if text not in own)
-                    rate = math.inf if step.urgent else rate_of(step.prospects, step.inputs, rival)
-                    yield _Step(rate, partial(search.take, step))
+                    rival = next((plan for text, plan in plans.items() if text not in own), NOTHING)
+                    rate = math.inf if step.urgent else rate_of(step.prospects, step.inputs + (not own), rival)
+                    if rate > least_of_inputs:
+                        yield _Step(rate, partial(self._take, search, step))
 
         self.idle = True
-        return self._accepted(steps, 0.0 if self._tuning.limited and dry else WORTHLESS)
+        return self._accepted(steps, least)
 
     def _accepted(self, steps: Callable[[], Iterator[_Step]], least: float) -> Combination | None:
         while (step := max(steps(), key=lambda step: step.rate, default=None)) is not None and step.rate > least:
             if step.take is None:
                 return None
             step.take()
-            self.idle = False
             accepted = next((combination for combination in self.met.values() if combination.accepted), None)
             if accepted is not None:
                 return accepted
@@ -178,12 +183,13 @@ class Comparisons:
             yield _Step(math.inf if challenger.urgent else self._plan(challenger, order).rate, take)
 
     def _plans(self, prompt: str, challengers: Sequence[Challenger], order: Order) -> dict[str, Plan]:
-        """To go on with a prompt's texts, each alone."""
-        return {
+        """To go on with a prompt's texts, each alone: what brings the most a call first."""
+        plans = {
             challenger.combination.parts[prompt].rewrite.text: self._plan(challenger, order)
             for challenger in challengers
             if challenger.combination.parts.keys() == {prompt} and not challenger.urgent
         }
+        return dict(sorted(plans.items(), key=lambda item: -item[1].rate))
 
     def _plan(self, challenger: Challenger, order: Order) -> Plan:
         """To go on with a challenger until it may be crowned."""
@@ -196,6 +202,11 @@ class Comparisons:
         until = max(look, min(len(self._tuning.validation), len(champion)))
         return Plan(challenger.belief.improvement(UNSEEN), challenger.calls * (until - met))
 
+    def _take(self, search: PromptSearch, step: LocalStep) -> None:
+        search.take(step)
+        if step.rewrites:
+            self.idle = False
+
     def _meet(
         self, joint: JointChoice, challenger: Challenger, champion: Sequence[Outcome], schedule: LookSchedule
     ) -> None:
@@ -204,6 +215,7 @@ class Comparisons:
         measured = all(scored.inputs for scored in combination.parts.values())
         prior = challenger.prior if measured else None
         combination = further(combination, champion, schedule, joint.evaluate, prior)
+        self.idle = False
         self.met[_key(combination)] = self._known[_key(combination)] = combination
 
 
@@ -268,7 +280,3 @@ def _rate_of_text(worth: float, calls: float, prospects: Iterable[Prospect], inp
 def _end_to_end(mean: float, deviation: float) -> Belief:
     """What is believed of a gain that recorded inputs let expect."""
     return Belief(mean, math.hypot(MISFIT, deviation))
-
-
-def _best(plans: Iterable[Plan]) -> Plan:
-    return max(plans, key=lambda plan: plan.rate, default=NOTHING)

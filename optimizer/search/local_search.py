@@ -1,7 +1,7 @@
 """The local search: one queue of comparisons, on recorded inputs and on whole conversations, until its budget ends.
 
 A round is what is compared with one champion: its wrong answers are attributed, texts are written, and compared until
-one is crowned or nothing is worth a call. Train and validation conversations are one pool: every score on them is of
+one is crowned, new texts promise more or nothing is worth a call. Train and validation conversations are one pool: every score on them is of
 texts that show none of their content. Only the test, which the search never sees, is a claim.
 """
 

@@ -111,6 +111,8 @@ class PromptSearch:
         self._begun_with = tuning.baseline[prompt]
         self._earlier = set[str]()
         """Texts that were measured before that was the champion's."""
+        self._unmeasured: dict[str, Rewrite] = {}
+        """Texts that wait for whole conversations without being measured."""
         self.fresh = False
 
     def begin(
@@ -143,6 +145,7 @@ class PromptSearch:
             BudgetExceededError: a hard budget does not allow an author's call.
         """
         name = self._spec.name
+        waiting = {text: rewrite for text, rewrite in self._unmeasured.items() if not self._decided(text)}
         self._local, self._round, self._measured = local, this_round, measured
         self._objective = local.objectives[name]
         self._inputs = alternating(inputs, self._tuning.settings.seed)
@@ -154,13 +157,13 @@ class PromptSearch:
             # Blame may be wrong: each third input is of the others.
             self._inputs = list(by_turns([own[::2], own[1::2], others]))
         self._asked: set[tuple[str, str]] = set()
-        self._unmeasured: dict[str, Rewrite] = {}
         champion = self._tuning.champion[name]
         if champion != self._begun_with:
             # What was written of another text may be written again of this one.
-            self._tried -= {rewrite.text for rewrite in self._new}
-            self._new, self._begun_with = [], champion
+            self._tried -= {*waiting, *(rewrite.text for rewrite in self._new)}
+            self._new, waiting, self._begun_with = [], {}, champion
             self._earlier = {scored.rewrite.text for scored in self._scores}
+        self._new += waiting.values()
         count = count if measured else UNMEASURED_REWRITES
         self._second_count = round(SECOND_SHARE * count) if measured else 0
         self._compare_again()
@@ -178,12 +181,19 @@ class PromptSearch:
         )
         first = count - self._second_count - len(self._new)
         self._add(self._writing.first(first, self.demonstrations, demonstrates=measured))
+        self._offered = {rewrite.source for rewrite in self._new} - {HAND}
+        self.fresh = bool(self._new)
+        self._unmeasured = {}
         if not measured:
             for rewrite in self._new:
                 self._unmeasured[rewrite.text] = rewrite
                 this_round.rewrites[rewrite.text] = RewriteRecord.of(rewrite)
             self._new = []
-        self.fresh = bool(self._new or self._unmeasured)
+
+    def _decided(self, text: str) -> bool:
+        """Whether the gate decided on the text alone in the last round."""
+        decision = self._round.rewrites[text].gate
+        return decision is not None and not decision.about
 
     def arms(self) -> list[Arm]:
         """The texts that are worth asking the whole pipeline about, the best first.
@@ -216,7 +226,7 @@ class PromptSearch:
         """What could be done next.
 
         Args:
-            least: the gain on recorded inputs under which a text is worth nothing.
+            least: see `ahead_of_others`.
             shown: text that met whole conversations → the gain on recorded inputs that these let expect.
         """
         arms = self._arms_beside(shown)
@@ -233,9 +243,9 @@ class PromptSearch:
             yield LocalStep(self._of_new(source, shown, parent), (), BATCH)
         contested = self._round.last and not ahead_of_others(arms, least)
         for arm in (self._short(arms) if contested else []) or arms:
-            count = self._count_further(arm.scored)
-            if count > 0:
-                most = self._lost(self._further(arm.scored.rewrite)[:count])
+            further = self._further_of(arm.scored)
+            if further:
+                most, count = self._lost(further), len(further)
                 yield LocalStep(arm.belief.measured(usual_error(count), most), [arm.scored.rewrite], count)
 
     def _arms_beside(self, shown: Collection[str]) -> list[Arm]:
@@ -252,7 +262,7 @@ class PromptSearch:
         return [
             arm
             for rank, arm in enumerate(arms)
-            if arm.scored.inputs < ENOUGH_INPUTS >> (rank // 2).bit_length() and self._count_further(arm.scored)
+            if arm.scored.inputs < ENOUGH_INPUTS >> (rank // 2).bit_length() and self._further_of(arm.scored)
         ]
 
     @property
@@ -269,13 +279,12 @@ class PromptSearch:
         return (left + sum(weight * lost for weight, lost in weighed)) / (stake + sum(weight for weight, _ in weighed))
 
     def of_next(self, shown: Mapping[str, float]) -> list[list[Prospect]]:
-        """What may be believed of the next text once it is measured, by each source.
+        """What may be believed of the next text once it is measured, by each source that still writes some.
 
         Args:
             shown: as for `steps`.
         """
-        sources = {rewrite.source for rewrite in self._new} | self._pool.sources
-        return [self._of_new(source, shown) for source in sources or {""}]
+        return [self._of_new(source, shown) for source in sorted(self._offered)]
 
     def _of_new(self, source: str, shown: Mapping[str, float], parent: float = 0.0) -> list[Prospect]:
         """What may be believed of a source's next text once it is measured, made of one with this gain.
@@ -295,7 +304,10 @@ class PromptSearch:
         every = UNLIKE + len(seen)
         prospects = [(belief, UNLIKE / every * chance) for belief, chance in unlike]
         prospects += [(belief, 1 / every) for belief in seen]
-        return [Prospect(Belief(parent + belief.mean, belief.deviation), chance) for belief, chance in prospects]
+        room = self.room
+        return [
+            Prospect(Belief(min(room, parent + belief.mean), belief.deviation), chance) for belief, chance in prospects
+        ]
 
     def _lost(self, inputs: Sequence[RecordedInput]) -> float:
         """What the champion's text lost on inputs, as a part of what was at stake; all where that is not known."""
@@ -351,7 +363,7 @@ class PromptSearch:
 
     @property
     def hope(self) -> float:
-        """How likely the next text is to gain, as a part of how likely the first was.
+        """How likely the next text is to gain, as a part of how likely the first was: what blame is multiplied by.
 
         By Laplace's rule: of a prompt of which many texts gained nothing there may be nothing to mend, whoever is
         blamed. What its recorded inputs lose may have been lost before they were. A text that was compared with an
@@ -395,10 +407,10 @@ class PromptSearch:
             and recorded.conversation.id not in rewrite.shows
         ]
 
-    def _count_further(self, scored: LocalScore) -> int:
-        """How many inputs a text would meet next."""
-        met = scored.inputs
-        return max(0, min(max(BATCH, met // 2), MOST_INPUTS - met, len(self._further(scored.rewrite))))
+    def _further_of(self, scored: LocalScore) -> list[RecordedInput]:
+        """The inputs that a text would meet next."""
+        count = min(max(BATCH, scored.inputs // 2), MOST_INPUTS - scored.inputs)
+        return self._further(scored.rewrite)[: max(0, count)]
 
     def _add(self, rewrites: Sequence[Rewrite]) -> None:
         by_text = {rewrite.text: rewrite for rewrite in rewrites if rewrite.text not in self._tried}

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from scripted_world import world
 
 from attribution.cases import Case
@@ -242,6 +243,14 @@ def test_where_nothing_new_is_left_a_budget_is_used_on_what_promises_little() ->
     texts.fresh = False
     compared(comparisons(), pipeline, {"extract": texts})
     assert all(met > promising[text] for text, met in texts.met.items())
+
+
+def test_a_round_in_which_nothing_was_asked_counts_as_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts, queue = Texts({}), comparisons()
+    monkeypatch.setattr(texts, "steps", lambda *given: [LocalStep(texts.prior.measured(0.1, 1.0), [], BATCH)])
+    monkeypatch.setattr(texts, "take", lambda step: monkeypatch.setattr(texts, "steps", lambda *given: []))
+    assert compared(queue, Pipeline({}), {"extract": texts}) is None
+    assert queue.idle
 
 
 def test_after_a_round_in_which_nothing_was_worth_a_call_a_budget_is_used() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -99,6 +100,7 @@ class Searching:
         monkeypatch.setattr("optimizer.search.writing.examples_of", lambda *given: ((), ()))
         monkeypatch.setattr("optimizer.search.writing.whole_demonstrations", lambda *given: [])
         self.wanted: list[int] = []
+        self.rounds: list[Any] = []
         self.credits: list[Credit | None] = []
 
         def propose(n: int, request: Any, count: int, **more: Any) -> list[Rewrite]:
@@ -143,6 +145,7 @@ class Searching:
         ]
         signals: Any = SimpleNamespace(signals=())
         this_round: Any = SimpleNamespace(n=n, rewrites={}, last=last)
+        self.rounds.append(this_round)
         right = 0 if isinstance(local, SimpleNamespace) else local.right
         credits = [float(at < right) for at in range(many)]
         self.search.begin(
@@ -216,7 +219,8 @@ def expected_of_next(searching: Searching, shown: Mapping[str, float]) -> float:
 
 
 def test_the_less_is_left_to_gain_the_less_is_expected_of_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    searching, expected = Searching(monkeypatch, TEMPLATE, []), list[float]()
+    searching = Searching(monkeypatch, TEMPLATE, [Rewrite("answer", f"{TEMPLATE} 1", "bank", "")])
+    expected: list[float] = []
     for lost in (0.8, 0.05):
         searching.credits = [Credit(1 - lost)] * 38
         searching.begin(len(expected) + 1, 4, measured=True)
@@ -243,6 +247,41 @@ def test_the_next_text_is_like_one_before_it_or_like_none(monkeypatch: pytest.Mo
     assert expected_of_next(good, {}) > expected_of_next(poor, {})
     # Whole conversations showed that its gain was none.
     assert expected_of_next(good, {best: 0.0}) == pytest.approx(expected_of_next(poor, {}), rel=0.05)
+
+
+def test_a_source_that_has_no_more_texts_promises_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    finite = [Rewrite("answer", f"{TEMPLATE} {n}", "bank", "") for n in range(2)]
+    offers = [*finite, *(Rewrite("answer", f"{TEMPLATE} more {n}", "reflection", "") for n in range(40))]
+    searching = Searching(monkeypatch, TEMPLATE, offers)
+    local = Recorded({})
+    searching.begin(1, 8, measured=True, local=local)
+    assert len(searching.search.of_next({})) == 2
+    for _ in range(2):
+        searching.search.take(next(searching.search.steps(0.0, {})))
+    searching.begin(2, 8, measured=True, local=local)
+    assert len(searching.search.of_next({})) == 1
+
+
+def test_a_text_of_which_nothing_is_measured_waits_for_whole_conversations_until_the_gate_decides_on_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    offers = [Rewrite("answer", f"{TEMPLATE} {n}", "bank", "") for n in range(2 * UNMEASURED_REWRITES)]
+    searching = Searching(monkeypatch, TEMPLATE, offers)
+
+    def waiting(n: int, *, measured: bool = False) -> list[str]:
+        searching.begin(n, REWRITES, measured=measured)
+        if measured:
+            return [rewrite.text for step in searching.search.steps(0.0, {}) for rewrite in step.rewrites]
+        return sorted(arm.scored.rewrite.text for arm in searching.search.arms())
+
+    texts = [offer.text for offer in offers]
+    assert waiting(1) == waiting(2) == texts[:UNMEASURED_REWRITES]
+    rewrites = searching.rounds[-1].rewrites
+    rewrites[texts[0]] = replace(rewrites[texts[0]], gate=SimpleNamespace(about=""))
+    rewrites[texts[1]] = replace(rewrites[texts[1]], gate=SimpleNamespace(about="answer and extract together"))
+    assert waiting(3) == texts[1 : UNMEASURED_REWRITES + 1]
+    assert set(texts[1 : UNMEASURED_REWRITES + 1]) <= set(waiting(4, measured=True))
+    assert searching.search.arms() == []
 
 
 @pytest.mark.parametrize(("tenths", "hope"), [(0, 0.5), (9, 1.0)])
