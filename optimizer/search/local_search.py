@@ -1,8 +1,8 @@
 """The local search: one queue of comparisons, on recorded inputs and on whole conversations, until its budget ends.
 
 A round is what is compared with one champion: its wrong answers are attributed, texts are written, and compared until
-one is crowned, new texts promise more or nothing is worth a call. Train and validation conversations are one pool: every score on them is of
-texts that show none of their content. Only the test, which the search never sees, is a claim.
+one is crowned, new texts promise more, or nothing is worth a call. Train and validation conversations are one pool:
+every score on them is of texts that show none of their content. Only the test, which the search never sees, is a claim.
 """
 
 from __future__ import annotations
