@@ -34,8 +34,8 @@ UNSEEN = 0.03
 WORTHLESS = 1e-5
 """Expected gain a call under which nothing is tried: a hundredth in a thousand calls. A choice."""
 
-WORTHLESS_INPUTS = 1e-4
-"""The same of recorded inputs, where no new texts follow that they could make room for. A choice."""
+WORTHLESS_AGAIN = 1e-4
+"""The same of more inputs for a text, where no new texts follow that this could make room for. A choice."""
 
 Order = Callable[[Combination], Sequence["Outcome"]]
 """The champion's outcomes with which a combination is compared, in the order in which their conversations are used."""
@@ -120,7 +120,7 @@ class Comparisons:
         dry = self.idle or not any(search.fresh for search in searches.values())
         renewed = self._tuning.limited and not dry and not last
         least = 0.0 if self._tuning.limited and dry else WORTHLESS
-        least_of_inputs = least if renewed or not least else WORTHLESS_INPUTS
+        least_again = least if renewed or not least else WORTHLESS_AGAIN
 
         def steps() -> Iterator[_Step]:
             if len(self.met) >= MOST and all(combination.decision for combination in self.met.values()):
@@ -128,8 +128,7 @@ class Comparisons:
             worth = {name: loss[name] / search.room for name, search in searches.items()}
             challengers = [self._so_far(challenger) for challenger in _challengers(searches, worth, calls)]
             shown = {name: _shown(name, challengers, worth[name]) for name in searches}
-            ready = {name: search.ready(UNSEEN / worth[name], shown[name]) for name, search in searches.items()}
-            yield from self._steps(joint, challengers, ready, order)
+            ready: dict[str, Collection[str]] = {}
             for name, search in searches.items():
                 plans = self._plans(name, challengers, order)
                 rate_of = partial(_rate_of_text, worth[name], calls[name] * len(self._tuning.validation))
@@ -137,12 +136,17 @@ class Comparisons:
                     rival = next(iter(plans.values()), NOTHING)
                     promised = (rate_of(prospects, 1 + BATCH, rival) for prospects in search.of_next(shown[name]))
                     yield _Step(max(promised, default=0.0), None)
+                measuring: list[_Step] = []
                 for step in search.steps(UNSEEN / worth[name], shown[name]):
                     own = {rewrite.text for rewrite in step.rewrites}
                     rival = next((plan for text, plan in plans.items() if text not in own), NOTHING)
                     rate = math.inf if step.urgent else rate_of(step.prospects, step.inputs + (not own), rival)
-                    if rate > least_of_inputs:
-                        yield _Step(rate, partial(self._take, search, step))
+                    if rate > least_again or not step.again:
+                        measuring.append(_Step(rate, partial(self._take, search, step)))
+                yield from measuring
+                # No text waits for inputs that are worth nothing.
+                ready[name] = search.ready(UNSEEN / worth[name], shown[name]) if measuring else plans.keys()
+            yield from self._steps(joint, challengers, ready, order)
 
         self.idle = True
         return self._accepted(steps, least)

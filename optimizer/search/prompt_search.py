@@ -80,12 +80,14 @@ class LocalStep(NamedTuple):
         rewrites: the texts.
         inputs: for each of them.
         urgent: whether people wrote them.
+        again: whether they were measured before.
     """
 
     prospects: Sequence[Prospect]
     rewrites: Sequence[Rewrite]
     inputs: int
     urgent: bool = False
+    again: bool = False
 
 
 class PromptSearch:
@@ -241,12 +243,12 @@ class PromptSearch:
             # What is made of a text is expected to differ from it as that differs from the champion.
             source, parent = arms[0].scored.rewrite.source, arms[0].belief.mean
             yield LocalStep(self._of_new(source, shown, parent), (), BATCH)
-        contested = self._round.last and not ahead_of_others(arms, least)
-        for arm in (self._short(arms) if contested else []) or arms:
+        short = self._short(arms) if self._round.last and not ahead_of_others(arms, least) else []
+        for arm in short or arms:
             further = self._further_of(arm.scored)
             if further:
-                most, count = self._lost(further), len(further)
-                yield LocalStep(arm.belief.measured(usual_error(count), most), [arm.scored.rewrite], count)
+                prospects = arm.belief.measured(usual_error(len(further)), self._lost(further))
+                yield LocalStep(prospects, [arm.scored.rewrite], len(further), again=True)
 
     def _arms_beside(self, shown: Collection[str]) -> list[Arm]:
         """The measured texts that met no whole conversations, the best first."""

@@ -71,7 +71,9 @@ class Texts:
         for text, met in self.met.items():
             belief = beliefs.get(text, self.prior)
             if met < 30 and text not in shown:
-                yield LocalStep(belief.measured(usual_error(BATCH), 1.0), [Rewrite("", text, "", "")], BATCH)
+                yield LocalStep(
+                    belief.measured(usual_error(BATCH), 1.0), [Rewrite("", text, "", "")], BATCH, again=met > 0
+                )
 
     def take(self, step: LocalStep) -> None:
         for rewrite in step.rewrites:
@@ -187,6 +189,15 @@ def test_a_round_ends_once_new_texts_promise_more_and_the_last_round_does_not() 
 
     assert met(last=False) == 0
     assert met(last=True) > 0
+
+
+def test_where_no_new_texts_follow_few_inputs_tell_that_nothing_gains() -> None:
+    inputs = []
+    for last, limited in ((True, True), (False, False)):
+        texts = Texts({f"x{n}": -0.1 for n in range(8)})
+        assert compared(comparisons(limited), Pipeline({}), {"extract": texts}, last=last) is None
+        inputs.append(sum(texts.met.values()))
+    assert max(inputs) <= 8 * 2 * BATCH
 
 
 def test_texts_that_help_only_together_are_found() -> None:
