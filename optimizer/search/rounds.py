@@ -16,7 +16,7 @@ from optimizer.tuning.tuning import Tuning
 from tracing.errors import BudgetExceededError
 from tracing.systems.prompts import Candidate
 
-PATIENCE, LIMITED_PATIENCE = 3, 30
+PATIENCE, LIMITED_PATIENCE = 3, 60
 """Rounds in a row without a new champion that end an open-ended search: where nothing limits it, and under a budget,
 which is there to be used."""
 
