@@ -56,7 +56,7 @@ class Prospect(NamedTuple):
     chance: float
 
 
-class Plan(NamedTuple):
+class Venture(NamedTuple):
     """What going on with something is expected to gain, and the calls that it takes."""
 
     gain: float
@@ -68,11 +68,11 @@ class Plan(NamedTuple):
         return self.gain / self.calls if self.calls else 0.0
 
 
-NOTHING = Plan(0.0, 0.0)
+NOTHING = Venture(0.0, 0.0)
 
 
 def rate_of_measuring(
-    prospects: Iterable[Prospect], calls: float, plan: Callable[[Belief], Plan], rival: Plan = NOTHING
+    prospects: Iterable[Prospect], calls: float, plan: Callable[[Belief], Venture], rival: Venture = NOTHING
 ) -> float:
     """The expected gain a call of a measurement and of what is best after it.
 
@@ -88,7 +88,7 @@ def rate_of_measuring(
 
     Example:
         >>> sure = [Prospect(Belief(0.2, 0.0), 1.0)]
-        >>> rate_of_measuring(sure, 10, lambda belief: Plan(belief.mean, 90))
+        >>> rate_of_measuring(sure, 10, lambda belief: Venture(belief.mean, 90))
         0.002
     """
     best = gain = ahead = going_on = 0.0
@@ -99,8 +99,8 @@ def rate_of_measuring(
         ahead += chance * max(0.0, expected - rival.gain)
         going_on += chance * taken
         otherwise = max(0.0, otherwise - chance)
-        either = Plan(gain + otherwise * rival.gain, calls + going_on + otherwise * rival.calls)
-        best = max(best, either.rate, Plan(ahead, calls + going_on).rate)
+        either = Venture(gain + otherwise * rival.gain, calls + going_on + otherwise * rival.calls)
+        best = max(best, either.rate, Venture(ahead, calls + going_on).rate)
     return best
 
 

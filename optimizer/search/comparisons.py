@@ -17,7 +17,7 @@ from typing import NamedTuple
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.gating.gate import LookSchedule, look_schedule
 from optimizer.gating.verdict import SPREAD
-from optimizer.racing.beliefs import NOTHING, Belief, Plan, Prospect, rate_of_measuring
+from optimizer.racing.beliefs import NOTHING, Belief, Prospect, Venture, rate_of_measuring
 from optimizer.search.joint_choice import MOST, Combination, JointChoice, further
 from optimizer.search.prompt_search import BATCH, Arm, LocalStep, PromptSearch
 from optimizer.tuning.tuning import Tuning
@@ -186,7 +186,7 @@ class Comparisons:
                 continue
             yield _Step(math.inf if challenger.urgent else self._plan(challenger, order).rate, take)
 
-    def _plans(self, prompt: str, challengers: Sequence[Challenger], order: Order) -> dict[str, Plan]:
+    def _plans(self, prompt: str, challengers: Sequence[Challenger], order: Order) -> dict[str, Venture]:
         """To go on with a prompt's texts, each alone: what brings the most a call first."""
         plans = {
             challenger.combination.parts[prompt].rewrite.text: self._plan(challenger, order)
@@ -195,7 +195,7 @@ class Comparisons:
         }
         return dict(sorted(plans.items(), key=lambda item: -item[1].rate))
 
-    def _plan(self, challenger: Challenger, order: Order) -> Plan:
+    def _plan(self, challenger: Challenger, order: Order) -> Venture:
         """To go on with a challenger until it may be crowned."""
         combination = challenger.combination
         champion, met = order(combination), len(combination.outcomes)
@@ -204,7 +204,7 @@ class Comparisons:
         look = next(count for count in look_schedule(len(champion)).counts if count > met)
         # Nothing is crowned before it has met those of validation.
         until = max(look, min(len(self._tuning.validation), len(champion)))
-        return Plan(challenger.belief.improvement(UNSEEN), challenger.calls * (until - met))
+        return Venture(challenger.belief.improvement(UNSEEN), challenger.calls * (until - met))
 
     def _take(self, search: PromptSearch, step: LocalStep) -> None:
         search.take(step)
@@ -264,7 +264,7 @@ def _key(combination: Combination) -> _Key:
     return frozenset((name, scored.rewrite.text) for name, scored in combination.parts.items())
 
 
-def _rate_of_text(worth: float, calls: float, prospects: Iterable[Prospect], inputs: int, rival: Plan) -> float:
+def _rate_of_text(worth: float, calls: float, prospects: Iterable[Prospect], inputs: int, rival: Venture) -> float:
     """The expected gain a call of measuring a text on recorded inputs, and of crowning it if it does well there.
 
     Args:
@@ -275,8 +275,8 @@ def _rate_of_text(worth: float, calls: float, prospects: Iterable[Prospect], inp
         rival: to go on with another text instead.
     """
 
-    def plan(belief: Belief) -> Plan:
-        return Plan(_end_to_end(worth * belief.mean, worth * belief.deviation).improvement(UNSEEN), calls)
+    def plan(belief: Belief) -> Venture:
+        return Venture(_end_to_end(worth * belief.mean, worth * belief.deviation).improvement(UNSEEN), calls)
 
     return rate_of_measuring(prospects, inputs, plan, rival)
 

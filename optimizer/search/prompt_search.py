@@ -23,7 +23,7 @@ from optimizer.racing.local_scores import (
     spread,
     usual_error,
 )
-from optimizer.search.writing import Writing
+from optimizer.search.new_texts import NewTexts
 from optimizer.tuning.round import RewriteRecord, Round
 from optimizer.tuning.tuning import Tuning
 
@@ -169,7 +169,7 @@ class PromptSearch:
         count = count if measured else UNMEASURED_REWRITES
         self._second_count = round(SECOND_SHARE * count) if measured else 0
         self._compare_again()
-        self._writing = Writing(
+        self._written = NewTexts(
             self._tuning,
             this_round.n,
             name,
@@ -182,7 +182,7 @@ class PromptSearch:
             pool=self._pool,
         )
         first = count - self._second_count - len(self._new)
-        self._add(self._writing.first(first, self.demonstrations, demonstrates=measured))
+        self._add(self._written.first(first, self.demonstrations, demonstrates=measured))
         self._offered = {rewrite.source for rewrite in self._new} - {HAND}
         self.fresh = bool(self._new)
         self._unmeasured = {}
@@ -328,7 +328,7 @@ class PromptSearch:
             self._measure(step)
         else:
             count, self._second_count = self._second_count, 0
-            self._add(self._writing.second(count, self._scores))
+            self._add(self._written.second(count, self._scores))
 
     def _measure(self, step: LocalStep) -> None:
         tuning, name = self._tuning, self._spec.name

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from optimizer.racing.beliefs import NOTHING, Belief, Plan, Prospect, rate_of_measuring
+from optimizer.racing.beliefs import NOTHING, Belief, Prospect, Venture, rate_of_measuring
 
 
 def test_what_is_measured_counts_the_more_the_surer_it_is() -> None:
@@ -35,8 +35,8 @@ def test_what_a_measurement_may_show_averages_to_what_was_believed_and_is_never_
     assert {belief for belief, _ in Belief(0.1, 0.0).measured(0.2, 1.0)} == {Belief(0.1, 0.0)}
 
 
-def going_on(belief: Belief) -> Plan:
-    return Plan(max(0.0, belief.mean), 90)
+def going_on(belief: Belief) -> Venture:
+    return Venture(max(0.0, belief.mean), 90)
 
 
 def test_measuring_pays_by_what_is_gone_on_with_afterwards_at_the_best_bar_for_it() -> None:
@@ -49,11 +49,11 @@ def test_measuring_pays_by_what_is_gone_on_with_afterwards_at_the_best_bar_for_i
 
 def test_beside_a_good_rival_measuring_pays_only_by_what_is_better() -> None:
     prospects = [Prospect(Belief(0.4, 0.0), 0.2), Prospect(Belief(0.0, 0.0), 0.8)]
-    as_good, far_better = Plan(0.4, 90), Plan(0.8, 90)
+    as_good, far_better = Venture(0.4, 90), Venture(0.8, 90)
     # The rival at once: 0.4 for 90 calls. What is as good adds nothing, and ten calls.
     assert rate_of_measuring(prospects, 10, going_on, as_good) == pytest.approx(0.4 / 100)
     assert rate_of_measuring(prospects, 10, going_on, far_better) == pytest.approx((0.2 * 0.4 + 0.8 * 0.8) / 100)
-    worse = Plan(0.1, 90)
+    worse = Venture(0.1, 90)
     assert rate_of_measuring(prospects, 10, going_on, worse) == pytest.approx(0.2 * 0.3 / 28)
     assert worse.rate < rate_of_measuring(prospects, 10, going_on, worse)
     assert NOTHING.rate == 0.0

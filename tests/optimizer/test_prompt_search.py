@@ -13,7 +13,7 @@ import pytest
 from optimizer.objectives.objective import Credit
 from optimizer.proposers.rewrites import HAND, Demonstration, Rewrite
 from optimizer.proposers.template import add_instruction, take_apart
-from optimizer.racing.beliefs import Belief, Plan, rate_of_measuring
+from optimizer.racing.beliefs import Belief, Venture, rate_of_measuring
 from optimizer.racing.local_scores import PARENTS, LocalScore, parents_of
 from optimizer.search.prompt_search import (
     BATCH,
@@ -97,8 +97,8 @@ class Searching:
     """A search of the answer prompt whose sources offer these texts, and the numbers that were asked for."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, champion: str, offers: list[Rewrite]) -> None:
-        monkeypatch.setattr("optimizer.search.writing.examples_of", lambda *given: ((), ()))
-        monkeypatch.setattr("optimizer.search.writing.whole_demonstrations", lambda *given: [])
+        monkeypatch.setattr("optimizer.search.new_texts.examples_of", lambda *given: ((), ()))
+        monkeypatch.setattr("optimizer.search.new_texts.whole_demonstrations", lambda *given: [])
         self.wanted: list[int] = []
         self.rounds: list[Any] = []
         self.credits: list[Credit | None] = []
@@ -326,7 +326,7 @@ def test_of_the_inputs_that_a_text_meets_a_third_is_where_others_are_to_blame_si
 
 
 def worth(step: LocalStep) -> float:
-    return rate_of_measuring(step.prospects, step.inputs, lambda belief: Plan(max(0.0, belief.mean), 100))
+    return rate_of_measuring(step.prospects, step.inputs, lambda belief: Venture(max(0.0, belief.mean), 100))
 
 
 def raced(monkeypatch: pytest.MonkeyPatch, parts: Mapping[str, int], *, last: bool) -> tuple[dict[str, int], set[str]]:

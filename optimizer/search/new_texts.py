@@ -36,7 +36,7 @@ TRIED_TOGETHER = 2
 """Texts with the best scores that are tried with as many of the best sets of demonstrations."""
 
 
-class Writing:
+class NewTexts:
     """What is written of one prompt in one round.
 
     Args:
