@@ -209,7 +209,7 @@ class RunConfig(SettingsSection):
     margin: Annotated[float, Field(gt=0, lt=1)] = 0.02
     """With `goal: cheaper`, how much lower the score may be; a small one takes many test questions to be shown."""
     rounds: Annotated[int, Field(ge=0)] | None = None
-    """Rounds of attribute, rewrite and gate. By default as many as the budget allows, until ten in a row bring no
+    """Rounds of attribute, rewrite and gate. By default as many as the budget allows, until sixty in a row bring no
     better prompts; without a budget, until one with `local-search`, which ends a round with each better prompt, and
     three in a row with other optimizers bring none (those from the literature make three)."""
     proposals: Positive = 4
