@@ -72,18 +72,18 @@ NOTHING = Venture(0.0, 0.0)
 
 
 def rate_of_measuring(
-    prospects: Iterable[Prospect], calls: float, plan: Callable[[Belief], Venture], rival: Venture = NOTHING
+    prospects: Iterable[Prospect], calls: float, venture: Callable[[Belief], Venture], rival: Venture = NOTHING
 ) -> float:
     """The expected gain a call of a measurement and of what is best after it.
 
-    That is the better of two plans, each with the best bar for what is good enough: to go on with this or else with the
-    rival, or with this alone, which counts as far as it is better than the rival. With the bar goes what a box is worth
-    that costs something to open (Weitzman 1979).
+    That is the better of two courses, each with the best bar for what is good enough: to go on with this or else with
+    the rival, or with this alone, which counts as far as it is better than the rival. With the bar goes what a box is
+    worth that costs something to open (Weitzman 1979).
 
     Args:
         prospects: of the measurement.
         calls: that it takes.
-        plan: to go on with what was measured, by what is believed then.
+        venture: to go on with what was measured, by what is believed then.
         rival: to go on with something else.
 
     Example:
@@ -93,8 +93,8 @@ def rate_of_measuring(
     """
     best = gain = ahead = going_on = 0.0
     otherwise = 1.0
-    plans = ((plan(belief), chance) for belief, chance in prospects)
-    for (expected, taken), chance in sorted(plans, reverse=True):
+    ventures = ((venture(belief), chance) for belief, chance in prospects)
+    for (expected, taken), chance in sorted(ventures, reverse=True):
         gain += chance * expected
         ahead += chance * max(0.0, expected - rival.gain)
         going_on += chance * taken

@@ -128,25 +128,26 @@ class Comparisons:
             worth = {name: loss[name] / search.room for name, search in searches.items()}
             challengers = [self._so_far(challenger) for challenger in _challengers(searches, worth, calls)]
             shown = {name: _shown(name, challengers, worth[name]) for name in searches}
+            ventures = [(challenger, self._venture(challenger, order)) for challenger in challengers]
             ready: dict[str, Collection[str]] = {}
             for name, search in searches.items():
-                plans = self._plans(name, challengers, order)
+                alone = _alone(name, ventures)
                 rate_of = partial(_rate_of_text, worth[name], calls[name] * len(self._tuning.validation))
                 if renewed:
-                    rival = next(iter(plans.values()), NOTHING)
+                    rival = next(iter(alone.values()), NOTHING)
                     promised = (rate_of(prospects, 1 + BATCH, rival) for prospects in search.of_next(shown[name]))
                     yield _Step(max(promised, default=0.0), None)
                 measuring: list[_Step] = []
                 for step in search.steps(UNSEEN / worth[name], shown[name]):
                     own = {rewrite.text for rewrite in step.rewrites}
-                    rival = next((plan for text, plan in plans.items() if text not in own), NOTHING)
+                    rival = next((venture for text, venture in alone.items() if text not in own), NOTHING)
                     rate = math.inf if step.urgent else rate_of(step.prospects, step.inputs + (not own), rival)
                     if rate > least_again or not step.again:
                         measuring.append(_Step(rate, partial(self._take, search, step)))
                 yield from measuring
                 # No text waits for inputs that are worth nothing.
-                ready[name] = search.ready(UNSEEN / worth[name], shown[name]) if measuring else plans.keys()
-            yield from self._steps(joint, challengers, ready, order)
+                ready[name] = search.ready(UNSEEN / worth[name], shown[name]) if measuring else alone.keys()
+            yield from self._steps(joint, ventures, ready, order)
 
         self.idle = True
         return self._accepted(steps, least)
@@ -170,41 +171,34 @@ class Comparisons:
         )
 
     def _steps(
-        self, joint: JointChoice, challengers: Sequence[Challenger], ready: Mapping[str, Collection[str]], order: Order
+        self,
+        joint: JointChoice,
+        ventures: Sequence[tuple[Challenger, Venture]],
+        ready: Mapping[str, Collection[str]],
+        order: Order,
     ) -> Iterator[_Step]:
         """What whole conversations the challengers could meet next; `ready` are the texts that may begin with them."""
-        for challenger in challengers:
+        for challenger, venture in ventures:
             combination, key = challenger.combination, _key(challenger.combination)
             champion = order(combination)
             if combination.decision is not None or not champion or (key not in self.met and len(self.met) >= MOST):
                 continue
-            schedule = look_schedule(len(champion))
-            look = next(count for count in schedule.counts if count > len(combination.outcomes))
-            take = partial(self._meet, joint, challenger, champion[:look], schedule)
             begins = not (challenger.urgent or combination.outcomes)
             if begins and any(scored.rewrite.text not in ready[name] for name, scored in combination.parts.items()):
                 continue
-            yield _Step(math.inf if challenger.urgent else self._plan(challenger, order).rate, take)
+            schedule = look_schedule(len(champion))
+            take = partial(self._meet, joint, challenger, champion[: _look(schedule, combination)], schedule)
+            yield _Step(math.inf if challenger.urgent else venture.rate, take)
 
-    def _plans(self, prompt: str, challengers: Sequence[Challenger], order: Order) -> dict[str, Venture]:
-        """To go on with a prompt's texts, each alone: what brings the most a call first."""
-        plans = {
-            challenger.combination.parts[prompt].rewrite.text: self._plan(challenger, order)
-            for challenger in challengers
-            if challenger.combination.parts.keys() == {prompt} and not challenger.urgent
-        }
-        return dict(sorted(plans.items(), key=lambda item: -item[1].rate))
-
-    def _plan(self, challenger: Challenger, order: Order) -> Venture:
+    def _venture(self, challenger: Challenger, order: Order) -> Venture:
         """To go on with a challenger until it may be crowned."""
-        combination = challenger.combination
-        champion, met = order(combination), len(combination.outcomes)
+        combination, champion = challenger.combination, order(challenger.combination)
         if combination.decision is not None or not champion:
             return NOTHING
-        look = next(count for count in look_schedule(len(champion)).counts if count > met)
+        look = _look(look_schedule(len(champion)), combination)
         # Nothing is crowned before it has met those of validation.
         until = max(look, min(len(self._tuning.validation), len(champion)))
-        return Venture(challenger.belief.improvement(UNSEEN), challenger.calls * (until - met))
+        return Venture(challenger.belief.improvement(UNSEEN), challenger.calls * (until - len(combination.outcomes)))
 
     def _take(self, search: PromptSearch, step: LocalStep) -> None:
         search.take(step)
@@ -243,6 +237,21 @@ def _challenger(arms: Mapping[str, Arm], worth: Mapping[str, float], calls: Mapp
     return Challenger(combination, _end_to_end(mean, deviation), max(calls[name] for name in arms), urgent)
 
 
+def _look(schedule: LookSchedule, combination: Combination) -> int:
+    """The conversations that a combination has met at the gate's next look."""
+    return next(count for count in schedule.counts if count > len(combination.outcomes))
+
+
+def _alone(prompt: str, ventures: Sequence[tuple[Challenger, Venture]]) -> dict[str, Venture]:
+    """To go on with a prompt's texts, each alone: what brings the most a call first."""
+    alone = {
+        challenger.combination.parts[prompt].rewrite.text: venture
+        for challenger, venture in ventures
+        if challenger.combination.parts.keys() == {prompt} and not challenger.urgent
+    }
+    return dict(sorted(alone.items(), key=lambda item: -item[1].rate))
+
+
 def _shown(prompt: str, challengers: Sequence[Challenger], worth: float) -> dict[str, float]:
     """The prompt's texts that met whole conversations, with the gain on recorded inputs that these let expect."""
     # What the gate rejected is no better than the champion.
@@ -275,10 +284,10 @@ def _rate_of_text(worth: float, calls: float, prospects: Iterable[Prospect], inp
         rival: to go on with another text instead.
     """
 
-    def plan(belief: Belief) -> Venture:
+    def venture(belief: Belief) -> Venture:
         return Venture(_end_to_end(worth * belief.mean, worth * belief.deviation).improvement(UNSEEN), calls)
 
-    return rate_of_measuring(prospects, inputs, plan, rival)
+    return rate_of_measuring(prospects, inputs, venture, rival)
 
 
 def _end_to_end(mean: float, deviation: float) -> Belief:

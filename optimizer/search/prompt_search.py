@@ -270,15 +270,9 @@ class PromptSearch:
     @property
     def room(self) -> float:
         """What the champion's text leaves to gain on recorded inputs, as far as it was measured."""
-        champion, objective = self._tuning.champion[self._spec.name], self._objective
-        credits = self._local.known_credits(self._spec.name, champion, self._inputs)
-        weighed = [
-            (objective.weight(recorded), 1 - credit.value)
-            for recorded, credit in zip(self._inputs, credits, strict=True)
-            if credit is not None
-        ]
+        known = [(weight, 1 - credit.value) for weight, credit in self._kept(self._inputs) if credit is not None]
         stake, left = USUAL_INPUTS, USUAL_INPUTS * USUAL_ROOM
-        return (left + sum(weight * lost for weight, lost in weighed)) / (stake + sum(weight for weight, _ in weighed))
+        return (left + sum(weight * lost for weight, lost in known)) / (stake + sum(weight for weight, _ in known))
 
     def of_next(self, shown: Mapping[str, float]) -> list[list[Prospect]]:
         """What may be believed of the next text once it is measured, by each source that still writes some.
@@ -294,29 +288,33 @@ class PromptSearch:
         It is like one before it or like none, as in the urn of Blackwell and MacQueen (1973): so the more texts gained
         nothing, the less is expected of one more.
         """
+        usual, room = self._usual, self.room
         seen = [
             Belief(shown[scored.rewrite.text], 0.0)
             if scored.rewrite.text in shown
-            else self._usual.after(scored.gain, scored.noise)
+            else usual.after(scored.gain, scored.noise)
             for scored in self._counted()
             if scored.rewrite.source == source
         ]
         most = self._lost(self._inputs[:BATCH])
-        unlike = self._usual.measured(usual_error(BATCH), most) if self._measured else [Prospect(self._usual, 1.0)]
+        unlike = usual.measured(usual_error(BATCH), most) if self._measured else [Prospect(usual, 1.0)]
         every = UNLIKE + len(seen)
         prospects = [(belief, UNLIKE / every * chance) for belief, chance in unlike]
         prospects += [(belief, 1 / every) for belief in seen]
-        room = self.room
         return [
             Prospect(Belief(min(room, parent + belief.mean), belief.deviation), chance) for belief, chance in prospects
         ]
 
     def _lost(self, inputs: Sequence[RecordedInput]) -> float:
         """What the champion's text lost on inputs, as a part of what was at stake; all where that is not known."""
+        kept = self._kept(inputs)
+        stake = sum(weight for weight, _ in kept)
+        return 1 - sum(weight * credit.value for weight, credit in kept if credit is not None) / stake if stake else 1.0
+
+    def _kept(self, inputs: Sequence[RecordedInput]) -> list[tuple[float, Credit | None]]:
+        """The weight of each input, and what the champion's text is credited with there, as far as it was measured."""
         credits = self._local.known_credits(self._spec.name, self._tuning.champion[self._spec.name], inputs)
-        weights = [self._objective.weight(recorded) for recorded in inputs]
-        kept = sum(weight * credit.value for weight, credit in zip(weights, credits, strict=True) if credit is not None)
-        return 1 - kept / sum(weights) if sum(weights) else 1.0
+        return [(self._objective.weight(recorded), credit) for recorded, credit in zip(inputs, credits, strict=True)]
 
     def take(self, step: LocalStep) -> None:
         """Measure the texts of a step on further recorded inputs, or write the second generation.
