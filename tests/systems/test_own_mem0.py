@@ -273,6 +273,7 @@ def test_the_tuned_prompts_go_back_into_the_file_they_came_from(
         assert import_prompts("mem0", None, settings=settings).candidate == today
     candidate = today | {"update": UPDATE}
     out = export("mem0", candidate, "mem0@1.0", tmp_path / "out", {}, settings=settings, into=mine)
+    assert _kept(out) == []
     filled = json_or_yaml(out / mine.name)
     assert filled == config | {"custom_update_memory_prompt": UPDATE}
     assert mine.read_bytes() == before
@@ -281,6 +282,24 @@ def test_the_tuned_prompts_go_back_into_the_file_they_came_from(
     memory.close()
     memory.vector_store.client.close()
     assert baseline_candidate(Mem0(config=str(out / mine.name)).prompts) == candidate
+
+
+def test_a_prompt_that_another_file_sets_otherwise_is_told(tmp_path: Path) -> None:
+    mine, other = tmp_path / "mine.json", tmp_path / "other.json"
+    mine.write_text(json.dumps(own(tmp_path)))
+    other.write_text(json.dumps(own(tmp_path) | {"custom_fact_extraction_prompt": "Only what is about food."}))
+    settings = {"config": str(mine)}
+    candidate = baseline_candidate(open_system("mem0", settings).prompts) | {"update": UPDATE}
+    out = export("mem0", candidate, "mem0@1.0", tmp_path / "out", {}, settings=settings, into=other)
+    assert _kept(out) == [
+        "other.json keeps its own custom_fact_extraction_prompt, "
+        "which is not the text that these prompts were measured with."
+    ]
+
+
+def _kept(out: Path) -> list[str]:
+    warnings = json.loads((out / "manifest.json").read_text())["warnings"]
+    return [warning for warning in warnings if "keeps its own" in warning]
 
 
 def test_a_target_without_keys_cannot_be_written_into_a_file(tmp_path: Path) -> None:

@@ -92,10 +92,11 @@ def export(
         check_fit(target, exporter.places, system.prompts, candidate, at)
     with whole_folder(out) as folder:
         files = _files(exporter, candidate, at, folder)
+        kept: list[str] = []
         if into is not None:
             own = baseline_candidate(system_as_is.prompts) if (settings or {}).get("config") else {}
             sent_as_is = {place for name, place in at.items() if candidate[name] == own.get(name)}
-            _fill_in(into, {files[name] for name in at}, sent_as_is, target, folder)
+            kept = _fill_in(into, {files[name] for name in at}, sent_as_is, target, folder)
         prompts = {
             name: {
                 "file": files[name],
@@ -117,6 +118,7 @@ def export(
                 *origin_warnings(manifest, model),
                 *_without_a_place(target, at, candidate, manifest),
                 *_of_the_library(exporter, target, at, candidate),
+                *kept,
             ],
             "verified": _proven(exporter, folder) if verify else [],
         }
@@ -142,16 +144,26 @@ def _files(exporter: Exporter, candidate: Candidate, at: Mapping[str, str], fold
     return {**{name: placed_files[place] for name, place in at.items()}, **written(TextFiles(), others, folder)}
 
 
-def _fill_in(source: Path, files: set[str], left_out: set[str], target: str, folder: Path) -> None:
-    """Write a copy of a user's configuration with the keys of the target's file, which hold the prompts, but some."""
+def _fill_in(source: Path, files: set[str], left_out: set[str], target: str, folder: Path) -> list[str]:
+    """Write a copy of a user's configuration with the keys of the target's file, which hold the prompts, but some.
+
+    Returns:
+        A warning for each of those that the configuration sets otherwise.
+    """
     (file,) = files if len(files) == 1 else ("",)
     config = json_or_yaml(source)
     if not file.endswith(".json") or not isinstance(config, dict):
         raise RunError(f"--into {source}: {target} writes no keys that a file of this form can hold; leave it out")
-    filled = config | {key: text for key, text in json_object(str(folder / file)).items() if key not in left_out}
+    texts = json_object(str(folder / file))
+    filled = config | {key: text for key, text in texts.items() if key not in left_out}
     as_yaml = source.suffix != ".json"
     text = yaml.safe_dump(filled, sort_keys=False, allow_unicode=True) if as_yaml else as_json(filled)
     write_text(folder / source.name, text)
+    return [
+        f"{source.name} keeps its own {key}, which is not the text that these prompts were measured with."
+        for key, measured in texts.items()
+        if key in left_out and config.get(key, measured) != measured
+    ]
 
 
 def _proven(exporter: Exporter, folder: Path) -> list[str]:
