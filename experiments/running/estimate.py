@@ -13,8 +13,9 @@ from optimizer.evaluation.scores import Setting, Splits
 from optimizer.gating.verdict import fewest_conversations, fewest_questions
 from optimizer.search.closed_loop import FINALISTS
 from optimizer.search.joint_choice import MOST
+from optimizer.search.measured_texts import MOST_INPUTS
 from optimizer.search.optimizers import LOCAL_SEARCH, optimizers_of
-from optimizer.search.prompt_search import MOST_INPUTS, REWRITES
+from optimizer.search.prompt_search import REWRITES
 from optimizer.search.retrieved_settings import MOST_COMBINED
 from optimizer.search.rounds import SCREENED
 from optimizer.search.settings_choice import TRIED

@@ -19,7 +19,8 @@ from optimizer.gating.gate import LookSchedule, look_schedule
 from optimizer.gating.verdict import SPREAD
 from optimizer.racing.beliefs import NOTHING, Belief, Prospect, Venture, rate_of_measuring
 from optimizer.search.joint_choice import MOST, Combination, JointChoice, further
-from optimizer.search.prompt_search import BATCH, Arm, LocalStep, PromptSearch
+from optimizer.search.measured_texts import BATCH, Arm
+from optimizer.search.prompt_search import LocalStep, PromptSearch
 from optimizer.tuning.tuning import Tuning
 
 MISFIT = 0.03

@@ -1,28 +1,20 @@
-"""The texts of one prompt, and what each is expected to gain on its operation's recorded inputs."""
+"""The texts of one prompt: which wait, which are measured next, and what the next one is expected to gain."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 from attribution.cases import Attribution
 from attribution.signals import Signals
 from optimizer.objectives.local_evaluation import LocalEvaluation
-from optimizer.objectives.objective import Credit, RecordedInput
+from optimizer.objectives.objective import RecordedInput
 from optimizer.proposers.rewrites import HAND, Demonstration, Rewrite
-from optimizer.proposers.turns import by_turns
 from optimizer.racing.beliefs import Belief, Prospect
-from optimizer.racing.local_scores import (
-    LocalScore,
-    Pool,
-    alternating,
-    compared,
-    spread,
-    usual_error,
-)
+from optimizer.racing.local_scores import LocalScore, usual_error
+from optimizer.search.measured_texts import BATCH, Arm, MeasuredTexts
 from optimizer.search.new_texts import NewTexts
 from optimizer.tuning.round import RewriteRecord, Round
 from optimizer.tuning.tuning import Tuning
@@ -36,40 +28,17 @@ UNMEASURED_REWRITES = 2
 SECOND_SHARE = 1 / 4
 """Part of them that is of the second generation."""
 
-BATCH, TOGETHER = 3, 4
-"""Recorded inputs that a text meets first; and new texts that meet them at once, so that requests do not wait."""
+TOGETHER = 4
+"""New texts that are measured at once, so that requests do not wait."""
 
-MOST_INPUTS, ENOUGH_INPUTS = 30, 24
-"""Recorded inputs that one text meets at most; and that the best meet in the last round before one goes on."""
-
-USUAL_ROOM, USUAL_INPUTS = 0.5, 2
-"""What a text leaves to gain before it is measured, and the recorded inputs that tell as much. A choice."""
-
-USUAL_DEVIATION = 0.4
-"""Standard deviation of what a text gains, as a part of what is left to gain. A choice."""
+ENOUGH_INPUTS = 24
+"""Recorded inputs that the best meet in the last round before one goes on."""
 
 UNLIKE = 4
 """Texts that would tell as much of the next one as is expected before any is measured. A choice."""
 
 MISSES = 8
 """Texts without a gain that halve the hope in the next one. A choice."""
-
-
-class Arm(NamedTuple):
-    """A text that may be compared further.
-
-    Attributes:
-        scored: the text, with what it gained on recorded inputs.
-        belief: what it gains there elsewhere.
-    """
-
-    scored: LocalScore
-    belief: Belief
-
-    @property
-    def by_hand(self) -> bool:
-        """Whether people wrote it."""
-        return self.scored.rewrite.source == HAND
 
 
 class LocalStep(NamedTuple):
@@ -105,14 +74,9 @@ class PromptSearch:
     def __init__(self, tuning: Tuning, prompt: str) -> None:
         self._tuning, self._spec = tuning, tuning.prompts[prompt]
         self.demonstrations: tuple[Demonstration, ...] = ()
-        self._tried, self._pool = {tuning.baseline[prompt]}, Pool()
+        self._tried, self._texts = {tuning.baseline[prompt]}, MeasuredTexts(tuning, prompt)
         self._new: list[Rewrite] = []
         """Texts that wait for their first comparison, those of people first."""
-        self._scores: list[LocalScore] = []
-        """The texts beside the champion, as far as they were measured on what is recorded under it."""
-        self._begun_with = tuning.baseline[prompt]
-        self._earlier = set[str]()
-        """Texts that were measured before that was the champion's."""
         self._unmeasured: dict[str, Rewrite] = {}
         """Texts that wait for whole conversations without being measured."""
         self.fresh = False
@@ -148,38 +112,25 @@ class PromptSearch:
         """
         name = self._spec.name
         waiting = {text: rewrite for text, rewrite in self._unmeasured.items() if not self._decided(text)}
-        self._local, self._round, self._measured = local, this_round, measured
-        self._objective = local.objectives[name]
-        self._inputs = alternating(inputs, self._tuning.settings.seed)
-        if measured:
-            known = dict(zip((recorded.key for recorded in inputs), credits, strict=True))
-            own = [recorded for recorded in self._inputs if recorded.key not in elsewhere]
-            others = [recorded for recorded in self._inputs if recorded.key in elsewhere]
-            own, others = (spread(some, [known[recorded.key] for recorded in some]) for some in (own, others))
-            # Blame may be wrong: each third input is of the others.
-            self._inputs = list(by_turns([own[::2], own[1::2], others]))
-        self._asked: set[tuple[str, str]] = set()
-        champion = self._tuning.champion[name]
-        if champion != self._begun_with:
+        self._round = this_round
+        if self._texts.begin(local, inputs, credits, measurable=measured, elsewhere=elsewhere):
             # What was written of another text may be written again of this one.
             self._tried -= {*waiting, *(rewrite.text for rewrite in self._new)}
-            self._new, waiting, self._begun_with = [], {}, champion
-            self._earlier = {scored.rewrite.text for scored in self._scores}
+            self._new, waiting = [], {}
         self._new += waiting.values()
         count = count if measured else UNMEASURED_REWRITES
         self._second_count = round(SECOND_SHARE * count) if measured else 0
-        self._compare_again()
         self._written = NewTexts(
             self._tuning,
             this_round.n,
             name,
-            self._objective,
-            self._inputs,
+            local.objectives[name],
+            self._texts.inputs,
             attributions,
             signals,
             count=count,
             tried=self._tried,
-            pool=self._pool,
+            pool=self._texts.pool,
         )
         first = count - self._second_count - len(self._new)
         self._add(self._written.first(first, self.demonstrations, demonstrates=measured))
@@ -202,8 +153,9 @@ class PromptSearch:
 
         What people wrote is, whatever it gains on recorded inputs, and so is what nobody measured.
         """
-        unmeasured = [Arm(LocalScore(rewrite, 0.0, 0.0, 0, {}), self._usual) for rewrite in self._unmeasured.values()]
-        measured = [arm for arm in self._measured_arms() if arm.by_hand or min(arm.scored.gain, arm.belief.mean) > 0]
+        usual = self._texts.usual
+        unmeasured = [Arm(LocalScore(rewrite, 0.0, 0.0, 0, {}), usual) for rewrite in self._unmeasured.values()]
+        measured = [arm for arm in self._texts.arms() if arm.by_hand or min(arm.scored.gain, arm.belief.mean) > 0]
         return sorted([*measured, *unmeasured], key=lambda arm: (not arm.by_hand, -arm.belief.mean, -arm.scored.nearer))
 
     def ready(self, least: float, shown: Collection[str]) -> set[str]:
@@ -245,14 +197,14 @@ class PromptSearch:
             yield LocalStep(self._of_new(source, shown, parent), (), BATCH)
         short = self._short(arms) if self._round.last and not ahead_of_others(arms, least) else []
         for arm in short or arms:
-            further = self._further_of(arm.scored)
+            further = self._texts.next_inputs(arm.scored)
             if further:
-                prospects = arm.belief.measured(usual_error(len(further)), self._lost(further))
+                prospects = arm.belief.measured(usual_error(len(further)), self._texts.lost(further))
                 yield LocalStep(prospects, [arm.scored.rewrite], len(further), again=True)
 
     def _arms_beside(self, shown: Collection[str]) -> list[Arm]:
         """The measured texts that met no whole conversations, the best first."""
-        arms = [arm for arm in self._measured_arms() if arm.scored.rewrite.text not in shown]
+        arms = [arm for arm in self._texts.arms() if arm.scored.rewrite.text not in shown]
         return sorted(arms, key=lambda arm: (-arm.belief.mean, -arm.scored.nearer))
 
     def _short(self, arms: Sequence[Arm]) -> list[Arm]:
@@ -264,15 +216,13 @@ class PromptSearch:
         return [
             arm
             for rank, arm in enumerate(arms)
-            if arm.scored.inputs < ENOUGH_INPUTS >> (rank // 2).bit_length() and self._further_of(arm.scored)
+            if arm.scored.inputs < ENOUGH_INPUTS >> (rank // 2).bit_length() and self._texts.next_inputs(arm.scored)
         ]
 
     @property
     def room(self) -> float:
         """What the champion's text leaves to gain on recorded inputs, as far as it was measured."""
-        known = [(weight, 1 - credit.value) for weight, credit in self._kept(self._inputs) if credit is not None]
-        stake, left = USUAL_INPUTS, USUAL_INPUTS * USUAL_ROOM
-        return (left + sum(weight * lost for weight, lost in known)) / (stake + sum(weight for weight, _ in known))
+        return self._texts.room
 
     def of_next(self, shown: Mapping[str, float]) -> list[list[Prospect]]:
         """What may be believed of the next text once it is measured, by each source that still writes some.
@@ -288,33 +238,22 @@ class PromptSearch:
         It is like one before it or like none, as in the urn of Blackwell and MacQueen (1973): so the more texts gained
         nothing, the less is expected of one more.
         """
-        usual, room = self._usual, self.room
+        usual, room = self._texts.usual, self.room
         seen = [
             Belief(shown[scored.rewrite.text], 0.0)
             if scored.rewrite.text in shown
             else usual.after(scored.gain, scored.noise)
-            for scored in self._counted()
+            for scored in self._texts.telling()
             if scored.rewrite.source == source
         ]
-        most = self._lost(self._inputs[:BATCH])
-        unlike = usual.measured(usual_error(BATCH), most) if self._measured else [Prospect(usual, 1.0)]
+        most = self._texts.lost(self._texts.inputs[:BATCH])
+        unlike = usual.measured(usual_error(BATCH), most) if self._texts.measurable else [Prospect(usual, 1.0)]
         every = UNLIKE + len(seen)
         prospects = [(belief, UNLIKE / every * chance) for belief, chance in unlike]
         prospects += [(belief, 1 / every) for belief in seen]
         return [
             Prospect(Belief(min(room, parent + belief.mean), belief.deviation), chance) for belief, chance in prospects
         ]
-
-    def _lost(self, inputs: Sequence[RecordedInput]) -> float:
-        """What the champion's text lost on inputs, as a part of what was at stake; all where that is not known."""
-        kept = self._kept(inputs)
-        stake = sum(weight for weight, _ in kept)
-        return 1 - sum(weight * credit.value for weight, credit in kept if credit is not None) / stake if stake else 1.0
-
-    def _kept(self, inputs: Sequence[RecordedInput]) -> list[tuple[float, Credit | None]]:
-        """The weight of each input, and what the champion's text is credited with there, as far as it was measured."""
-        credits = self._local.known_credits(self._spec.name, self._tuning.champion[self._spec.name], inputs)
-        return [(self._objective.weight(recorded), credit) for recorded, credit in zip(inputs, credits, strict=True)]
 
     def take(self, step: LocalStep) -> None:
         """Measure the texts of a step on further recorded inputs, or write the second generation.
@@ -326,34 +265,19 @@ class PromptSearch:
             self._measure(step)
         else:
             count, self._second_count = self._second_count, 0
-            self._add(self._written.second(count, self._scores))
+            self._add(self._written.second(count, self._texts.scores))
 
     def _measure(self, step: LocalStep) -> None:
-        tuning, name = self._tuning, self._spec.name
-        tuning.allow(1)
+        self._tuning.allow(1)
         for rewrite in step.rewrites:
             # Before it is measured: a budget may end this.
             self._round.rewrites.setdefault(rewrite.text, RewriteRecord.of(rewrite))
-        phase = f"round {self._round.n}: replies of {name} to recorded inputs"
-
-        def scored(rewrite: Rewrite) -> LocalScore:
-            further = self._further(rewrite)[: step.inputs]
-            known = [recorded for recorded in self._inputs if (rewrite.text, recorded.key) in self._asked]
-            self._asked.update((rewrite.text, recorded.key) for recorded in further)
-            measure = partial(self._local.measure, name)
-            return compared(rewrite, tuning.champion[name], [*known, *further], measure, self._objective.weight)
-
-        # The champion first: several texts that ask for it at once would count what the cache answers by chance.
-        inputs = {recorded.key: recorded for text in step.rewrites for recorded in self._further(text)[: step.inputs]}
-        self._local.measure(name, tuning.champion[name], list(inputs.values()))
-        for at, score in enumerate(tuning.threads.map(scored, step.rewrites), start=1):
-            tuning.step(phase, at, len(step.rewrites))
-            self._pool.add([score])
+        phase = f"round {self._round.n}: replies of {self._spec.name} to recorded inputs"
+        for score in self._texts.measure(step.rewrites, step.inputs, phase):
             self.note(score)
             if not score.inputs and score.rewrite.source == HAND:
                 self._unmeasured[score.rewrite.text] = score.rewrite
         self._new = [rewrite for rewrite in self._new if rewrite not in step.rewrites]
-        self._compare_again()
 
     def note(self, scored: LocalScore) -> None:
         """Note in the round that a text is tried, and what it gains on recorded inputs."""
@@ -366,51 +290,10 @@ class PromptSearch:
         """How likely the next text is to gain, as a part of how likely the first was: what blame is multiplied by.
 
         By Laplace's rule: of a prompt of which many texts gained nothing there may be nothing to mend, whoever is
-        blamed. What its recorded inputs lose may have been lost before they were. A text that was compared with an
-        earlier champion of this prompt, and gains nothing over what won there, says nothing of that.
+        blamed. What its recorded inputs lose may have been lost before they were.
         """
-        counted = [scored.gain > scored.noise for scored in self._counted()]
+        counted = [scored.gain > scored.noise for scored in self._texts.telling()]
         return min(1.0, MISSES * (1 + sum(counted)) / (MISSES + len(counted)))
-
-    def _counted(self) -> list[LocalScore]:
-        """The texts that tell of the next one."""
-        return [
-            scored for scored in self._scores if scored.gain > scored.noise or scored.rewrite.text not in self._earlier
-        ]
-
-    @property
-    def _usual(self) -> Belief:
-        """What a text gains over the champion before it is measured."""
-        return Belief(0.0, USUAL_DEVIATION * self.room)
-
-    def _measured_arms(self) -> list[Arm]:
-        usual = self._usual
-        return [Arm(scored, usual.after(scored.gain, scored.noise)) for scored in self._scores]
-
-    def _compare_again(self) -> None:
-        name = self._spec.name
-        credits = partial(self._local.known_credits, name)
-        self._scores = (
-            self._pool.beside(self._tuning.champion[name], self._inputs, credits, self._objective.weight)
-            if self._measured
-            else []
-        )
-
-    def _further(self, rewrite: Rewrite) -> list[RecordedInput]:
-        """The inputs that a text has not met, those aside of which it shows anything."""
-        credits: Sequence[Credit | None] = self._local.known_credits(self._spec.name, rewrite.text, self._inputs)
-        return [
-            recorded
-            for recorded, credit in zip(self._inputs, credits, strict=True)
-            if credit is None
-            and (rewrite.text, recorded.key) not in self._asked
-            and recorded.conversation.id not in rewrite.shows
-        ]
-
-    def _further_of(self, scored: LocalScore) -> list[RecordedInput]:
-        """The inputs that a text would meet next."""
-        count = min(max(BATCH, scored.inputs // 2), MOST_INPUTS - scored.inputs)
-        return self._further(scored.rewrite)[: max(0, count)]
 
     def _add(self, rewrites: Sequence[Rewrite]) -> None:
         by_text = {rewrite.text: rewrite for rewrite in rewrites if rewrite.text not in self._tried}

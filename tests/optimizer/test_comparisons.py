@@ -17,7 +17,8 @@ from optimizer.racing.beliefs import Belief, Prospect
 from optimizer.racing.local_scores import LocalScore, usual_error
 from optimizer.search.comparisons import Comparisons
 from optimizer.search.joint_choice import MOST, Combination
-from optimizer.search.prompt_search import BATCH, Arm, LocalStep
+from optimizer.search.measured_texts import BATCH, Arm
+from optimizer.search.prompt_search import LocalStep
 from optimizer.search.side_by_side import raced
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.systems.conversations import Conversation

@@ -15,17 +15,13 @@ from optimizer.proposers.rewrites import HAND, Demonstration, Rewrite
 from optimizer.proposers.template import add_instruction, take_apart
 from optimizer.racing.beliefs import Belief, Venture, rate_of_measuring
 from optimizer.racing.local_scores import PARENTS, LocalScore, parents_of
+from optimizer.search.measured_texts import BATCH, USUAL_DEVIATION, USUAL_INPUTS, USUAL_ROOM, Arm
 from optimizer.search.prompt_search import (
-    BATCH,
     ENOUGH_INPUTS,
     MISSES,
     REWRITES,
     TOGETHER,
     UNMEASURED_REWRITES,
-    USUAL_DEVIATION,
-    USUAL_INPUTS,
-    USUAL_ROOM,
-    Arm,
     LocalStep,
     PromptSearch,
     ahead_of_others,
