@@ -88,7 +88,7 @@ class MeasuredTexts:
         Returns:
             Whether the champion's text is another than before.
         """
-        self._local, self._objective, self.measurable = local, local.objectives[self._prompt], measurable
+        self._local, self.measurable = local, measurable
         self.inputs = alternating(inputs, self._tuning.settings.seed)
         if measurable:
             known = dict(zip((recorded.key for recorded in inputs), credits, strict=True))
@@ -97,6 +97,9 @@ class MeasuredTexts:
             own, others = (spread(some, [known[recorded.key] for recorded in some]) for some in (own, others))
             # Blame may be wrong: each third input is of the others.
             self.inputs = list(by_turns([own[::2], own[1::2], others]))
+        # Each step of a search asks for them all, and an objective reads whole conversations for one.
+        weight_of = local.objectives[self._prompt].weight
+        self._weights = {recorded.key: weight_of(recorded) for recorded in self.inputs}
         self._asked: set[tuple[str, str]] = set()
         before, self._champion = self._champion, self._tuning.champion[self._prompt]
         if self._champion != before:
@@ -121,7 +124,7 @@ class MeasuredTexts:
             known = [recorded for recorded in self.inputs if (rewrite.text, recorded.key) in self._asked]
             self._asked.update((rewrite.text, recorded.key) for recorded in further)
             measure = partial(self._local.measure, self._prompt)
-            return compared(rewrite, self._champion, [*known, *further], measure, self._objective.weight)
+            return compared(rewrite, self._champion, [*known, *further], measure, self._weight)
 
         # The champion first: several texts that ask for it at once would count what the cache answers by chance.
         inputs = {recorded.key: recorded for rewrite in rewrites for recorded in self.further(rewrite)[:count]}
@@ -184,10 +187,11 @@ class MeasuredTexts:
     def _kept(self, inputs: Sequence[RecordedInput]) -> list[tuple[float, Credit | None]]:
         """The weight of each input, and what the champion's text is credited with there, as far as it was measured."""
         credits = self._local.known_credits(self._prompt, self._champion, inputs)
-        return [(self._objective.weight(recorded), credit) for recorded, credit in zip(inputs, credits, strict=True)]
+        return [(self._weight(recorded), credit) for recorded, credit in zip(inputs, credits, strict=True)]
+
+    def _weight(self, recorded: RecordedInput) -> float:
+        return self._weights[recorded.key]
 
     def _compare_again(self) -> None:
         credits = partial(self._local.known_credits, self._prompt)
-        self.scores = (
-            self.pool.beside(self._champion, self.inputs, credits, self._objective.weight) if self.measurable else []
-        )
+        self.scores = self.pool.beside(self._champion, self.inputs, credits, self._weight) if self.measurable else []

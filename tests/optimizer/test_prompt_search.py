@@ -119,6 +119,11 @@ class Searching:
             threads=SimpleNamespace(map=map),
         )
         self.search = PromptSearch(self.tuning, "answer")
+        self.weighed: list[str] = []
+
+    def weight(self, given: Any) -> float:
+        self.weighed.append(given.key)
+        return 1.0
 
     def begin(
         self,
@@ -132,7 +137,7 @@ class Searching:
     ) -> list[list[str]]:
         """Begin a round; the texts of each step."""
         local = local or SimpleNamespace(
-            objectives={"answer": SimpleNamespace(weight=lambda given: 1.0)},
+            objectives={"answer": SimpleNamespace(weight=self.weight)},
             known_credits=lambda prompt, text, given: self.credits[: len(given)],
         )
         many = len(self.credits) if isinstance(local, SimpleNamespace) else INPUTS
@@ -206,6 +211,18 @@ def test_what_the_champion_leaves_to_gain_is_what_it_lost_on_the_inputs_that_it_
     searching.credits = [Credit(value) for value in (0.9,) * 8] + [None]
     searching.begin(2, 4, measured=True)
     assert searching.search.room == pytest.approx((USUAL_INPUTS * USUAL_ROOM + 8 * 0.1) / (USUAL_INPUTS + 8))
+
+
+def test_the_weight_of_an_input_is_asked_for_once_a_round_since_an_objective_may_take_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searching = Searching(monkeypatch, TEMPLATE, [Rewrite("answer", f"{TEMPLATE} 1", "bank", "")])
+    searching.credits = [Credit(0.5)] * 6
+    searching.begin(1, 4, measured=True)
+    for _ in range(3):
+        assert list(searching.search.steps(0.0, {}))
+        assert searching.search.of_next({})
+    assert sorted(searching.weighed) == [str(at) for at in range(6)]
 
 
 def expected_of_next(searching: Searching, shown: Mapping[str, float]) -> float:
