@@ -220,6 +220,44 @@ def test_a_generator_that_outlives_its_trace_goes_on():
     assert only(recorder, "words").status == "open"
 
 
+def test_several_futures_that_are_returned_are_recorded_by_their_results():
+    def say(text):
+        time.sleep(0.02 if text == "slow" else 0)
+        return int(text) if text == "no" else text
+
+    with ThreadPoolExecutor(2) as pool, trace() as recorder:
+
+        @traced()
+        def listed(*texts):
+            return [pool.submit(say, text) for text in texts]
+
+        @traced()
+        def named(*texts):
+            return {text: pool.submit(say, text) for text in texts}
+
+        @traced()
+        async def tasks(*texts):
+            return tuple(asyncio.ensure_future(asyncio.to_thread(say, text)) for text in texts)
+
+        def made_by(name):
+            operation = recorder.graph.find_operations(name=name)[-1]
+            return operation.status, [recorder.graph.variables[vid].value for vid in operation.output_ids()]
+
+        async def work():
+            assert [await task for task in await tasks("slow", "c")] == ["slow", "c"]
+            assert made_by("tasks") == ("ok", [["slow", "c"]])
+
+        assert [future.result() for future in listed("slow", "b")] == ["slow", "b"]
+        assert made_by("listed") == ("ok", [["slow", "b"]])
+        assert named("slow", "d")["slow"].result() == "slow"
+        assert made_by("named") == ("ok", [{"slow": "slow", "d": "d"}])
+        wait(listed("slow", "no"))
+        assert made_by("listed") == ("error", [])
+        assert listed() == []
+        assert made_by("listed")[0] == "ok"
+        asyncio.run(work())
+
+
 def test_a_future_that_is_returned_is_recorded_by_its_result_before_who_waits_for_it_goes_on():
     def slow_elsewhere():
         time.sleep(0.05 if threading.current_thread() is not threading.main_thread() else 0)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
@@ -121,9 +122,17 @@ def is_future(result: Any) -> bool:
     return hasattr(type(result), "add_done_callback")
 
 
+def _futures(result: Any) -> list[Any]:
+    """Those that a result is made of: itself, or all that a list, tuple or dict holds."""
+    if type(result) in (list, tuple, dict):
+        parts = result.values() if type(result) is dict else result
+        return list(parts) if all(map(is_future, parts)) else []
+    return [result] if is_future(result) else []
+
+
 def _comes_later(result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     if type(result) not in _UNBEGUN:
-        return is_future(result)
+        return bool(_futures(result))
     # What came from elsewhere may be held there still, and must not be closed with what would follow it.
     passed_on = any(result is argument for argument in (*args, *kwargs.values()))
     return not passed_on and _UNBEGUN[type(result)](result)
@@ -135,19 +144,38 @@ def _followed(active: RunningOperation, result: Any) -> Any:
         return _items(active, result)
     if type(result) is CoroutineType:
         return _awaited(active, result)
-    if is_future(result):
-        return _until_done(active, result)
+    if futures := _futures(result):
+        return _until_done(active, result, futures)
     return _async_items(lambda: result, lambda scope, args, kwargs: active)(None, (), {})
 
 
-def _until_done(active: RunningOperation, future: Any) -> Any:
-    """The same future; the operation ends with its result, before whoever waits for that goes on."""
+def _until_done(active: RunningOperation, result: Any, futures: Sequence[Any]) -> Any:
+    """The same result; the operation ends with what its futures have, before whoever waits for the last goes on."""
+    values: dict[int, Any] = {}
+    one_at_a_time = threading.Lock()
 
-    def ended(error: BaseException | None, result: Any = None) -> None:
-        if active.ended is None:
+    def ended(at: int, error: BaseException | None, value: Any = None) -> None:
+        with one_at_a_time:
+            if active.ended is not None:
+                return
             if error is None:
-                active.finish(result)
+                values[at] = value
+                if len(values) < len(futures):
+                    return
+                parts = [values[part] for part in range(len(futures))]
+                if type(result) is dict:
+                    active.finish(dict(zip(result, parts, strict=True)))
+                else:
+                    active.finish(parts if type(result) in (list, tuple) else value)
             active.end(error)
+
+    for at, future in enumerate(futures):
+        _when_done(future, functools.partial(ended, at))
+    return result
+
+
+def _when_done(future: Any, ended: Callable[..., None]) -> None:
+    """Call `ended` with a future's error, and its result where there is none, once it is known."""
 
     def done(_: Any) -> None:
         # asyncio would take an error that is asked for as one that is seen to.
@@ -159,7 +187,7 @@ def _until_done(active: RunningOperation, future: Any) -> Any:
 
     if future.done():
         done(future)
-        return future
+        return
     if hasattr(future, "set_running_or_notify_cancel"):
         # Of threads and processes: what waits is woken before callbacks are called.
         set_result, set_exception = future.set_result, future.set_exception
@@ -174,7 +202,6 @@ def _until_done(active: RunningOperation, future: Any) -> Any:
 
         future.set_result, future.set_exception = with_result, with_error
     future.add_done_callback(done)
-    return future
 
 
 async def _awaited(active: RunningOperation, inner: Awaitable[Any]) -> Any:
@@ -182,9 +209,9 @@ async def _awaited(active: RunningOperation, inner: Awaitable[Any]) -> Any:
     token = current.set(scope)
     try:
         result = await inner
-        if is_future(result):
+        if futures := _futures(result):
             leave(scope, token)
-            return _until_done(active, result)
+            return _until_done(active, result, futures)
         active.finish(result)
     except BaseException as error:
         leave(scope, token)
