@@ -92,11 +92,11 @@ def export(
         check_fit(target, exporter.places, system.prompts, candidate, at)
     with whole_folder(out) as folder:
         files = _files(exporter, candidate, at, folder)
-        kept: list[str] = []
+        own_texts: list[str] = []
         if into is not None:
             own = baseline_candidate(system_as_is.prompts) if (settings or {}).get("config") else {}
             sent_as_is = {place for name, place in at.items() if candidate[name] == own.get(name)}
-            kept = _fill_in(into, {files[name] for name in at}, sent_as_is, target, folder)
+            own_texts = _fill_in(into, {files[name] for name in at}, sent_as_is, target, folder)
         prompts = {
             name: {
                 "file": files[name],
@@ -118,7 +118,7 @@ def export(
                 *origin_warnings(manifest, model),
                 *_without_a_place(target, at, candidate, manifest),
                 *_of_the_library(exporter, target, at, candidate),
-                *kept,
+                *own_texts,
             ],
             "verified": _proven(exporter, folder) if verify else [],
         }
