@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -66,6 +67,20 @@ def test_each_run_has_its_own_token_and_no_other_is_served(
         assert refused.status_code == 401
     served = httpx.get(f"{gateway.base_url}/models", headers={"Authorization": f"Bearer {gateway.key}"})
     assert [model["id"] for model in served.json()["data"]] == ["scripted", "scripted-embedding"]
+
+
+def test_a_client_of_a_coroutine_that_nobody_closes_holds_no_connection(access: ModelAccess) -> None:
+    """Collected while it holds one, it takes the loop's next connection of the same number along: that call hangs."""
+    gateway = access.gateway()
+
+    async def asked() -> list[Any]:
+        client = openai.AsyncOpenAI(base_url=gateway.base_url, api_key=gateway.key)
+        with gateway.attached() as attached:
+            await client.chat.completions.create(model="scripted", messages=ASKED, extra_headers=attached.headers)
+        transport: Any = client._client._transport
+        return list(transport._pool.connections)
+
+    assert asyncio.run(asked()) == []
 
 
 def test_it_ends_with_its_access(access: ModelAccess) -> None:

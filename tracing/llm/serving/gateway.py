@@ -126,7 +126,8 @@ class Gateway(LoopbackServer):
             query: whether texts to embed search (True) or are searched, if the request does not say.
         """
         token = secrets.token_urlsafe(12)
-        attached = Attached({CALL_HEADER: token}, _schema=schema, _query=query)
+        # A coroutine's client that nobody closes would, once it is collected, close what another client uses by then.
+        attached = Attached({CALL_HEADER: token, "Connection": "close"}, _schema=schema, _query=query)
         with self._guard:
             self._attached[token] = attached
         try:
