@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 from typing import Literal
 
 from optimizer.evaluation.evaluator import Outcome, tokens_a_question
@@ -97,13 +97,14 @@ def cheaper_of(base: Sequence[Outcome], champion: Sequence[Outcome], margin: flo
     - *cheaper*: the champion takes fewer tokens, and its score is shown not to be lower by the margin (non-inferior,
       one-sided at 5 % over conversations).
     - *worse*: that is not shown, and its score is shown to be lower.
-    - *inconclusive*: neither.
+    - *inconclusive*: neither; and where the baseline scores no more than the margin, so that nothing could be lost.
     """
     verdict = verdict_of(base, champion, seed=seed)
     deltas = [new.score - old.score for old, new in zip(base, champion, strict=True)]
     bound = lower_bound(deltas, sum(len(outcome.cases) for outcome in base), SIGNIFICANCE)
     name: VerdictName = "worse" if verdict.verdict == "regressed" else "inconclusive"
-    if bound is not None and bound > -margin and tokens_a_question(champion) < tokens_a_question(base):
+    could_lose = fmean(outcome.score for outcome in base) > margin
+    if could_lose and bound is not None and bound > -margin and tokens_a_question(champion) < tokens_a_question(base):
         name = "cheaper"
     return replace(verdict, verdict=name, margin=margin, bound=bound)
 

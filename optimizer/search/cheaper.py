@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from statistics import fmean
 
 from optimizer.evaluation.evaluator import Outcome, tokens_a_question
 from optimizer.evaluation.scores import Settings, settings_text
@@ -45,6 +46,10 @@ INPUTS = 12
 """Recorded inputs on which a text with one piece less is compared with the champion's. A choice."""
 
 NOTHING_LEFT = "nothing else could be cut"
+NOTHING_TO_LOSE = (
+    "the baseline prompts score {score:.3f} on train and validation, and a margin of {margin:g} allows to lose all of "
+    "that; start from prompts that answer better, or take another metric or a smaller margin"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,9 @@ class _Cutting:
         self.tried: set[str] = set()
 
     def run(self) -> Stopped:
+        score = fmean(outcome.score for outcome in self.baseline)
+        if score <= self.margin:
+            return Stopped("own", NOTHING_TO_LOSE.format(score=score, margin=self.margin))
         rounds = Rounds(self.tuning, 1)
         for n in rounds:
             with self.tuning.round(n) as this_round:

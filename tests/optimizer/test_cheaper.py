@@ -174,6 +174,21 @@ def test_the_verdict_is_cheaper_where_the_loss_is_shown_to_be_less_than_the_marg
     assert cheaper_of(base, spending(tokens, *rows), margin).verdict == verdict
 
 
+def test_a_baseline_that_scores_no_more_than_the_margin_has_nothing_to_lose() -> None:
+    few, none = ["+---------"] * 40, ["----------"] * 40
+    assert cheaper_of(spending(100, *few), spending(50, *none), 0.15).verdict == "worse"
+    assert cheaper_of(spending(100, *none), spending(50, *none), 0.15).verdict == "inconclusive"
+    same = (cheaper_of(spending(100, *few), spending(50, *few), margin).verdict for margin in (0.15, 0.09))
+    assert [*same] == ["inconclusive", "cheaper"]
+
+
+def test_nothing_is_cut_of_prompts_that_score_no_more_than_the_margin(cheaper: Search) -> None:
+    result = cheaper(WeakModel("answer"), with_lines(*IDLE), margin=0.6)
+    assert result.champion_candidate == with_lines(*IDLE)
+    assert str(result.stopped).startswith("the baseline prompts score 0.500 on train and validation, and a margin of ")
+    assert result.verdict == "inconclusive"
+
+
 def test_so_many_equal_questions_are_the_fewest_that_show_it() -> None:
     fewest = fewest_questions(0.02)
     assert fewest == 133
