@@ -12,16 +12,23 @@ from memtune_command import MemtuneCommand
 from mlflow import MlflowClient
 from scripted_server import ScriptedServer, prompt_of
 
+from experiments.data.loaders import load_dataset
+from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder
 
 POLITE = "Whoever asks, stay as polite and patient with them as a good host would."
 
 
 class Reader:
-    """Gives the last word of its context, whatever else it is told."""
+    """Knows all answers of the sample, whatever else it is told."""
+
+    def __init__(self) -> None:
+        conversations = [each for group in load_dataset(load_config(None)).splits.named().values() for each in group]
+        self.known = {row.question: row.answers[0] for conversation in conversations for row in conversation.questions}
 
     def __call__(self, body: dict[str, Any]) -> str:
-        return prompt_of(body).partition("Question:")[0].split()[-1]
+        asked = prompt_of(body).rpartition("Question: ")[2].partition("\n")[0]
+        return self.known.get(asked, "unknown")
 
 
 @pytest.mark.slow
