@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from attribution.judging.metrics import LLM_JUDGE
-from experiments.running.parts import choices_of, unpriced
+from experiments.running.parts import choices_of, left_out, unpriced
 from experiments.runs.config import RunConfig
 from optimizer.evaluation.scores import Setting, Splits
 from optimizer.gating.verdict import fewest_conversations, fewest_questions
@@ -96,14 +96,16 @@ def rerun_notes(config: RunConfig, system: MemorySystem) -> list[str]:
 def settings_line(config: RunConfig, system: MemorySystem) -> str:
     """Which settings of the system may be tuned, from which values, or why none is."""
     title = "settings that may be tuned"
+    refused = left_out(config, system)
+    more = f"; left out: {', '.join(refused)}" if refused else ""
     if choices := choices_of(config, system):
         values = ", ".join(f"{name} ({', '.join(map(str, others))})" for name, others in choices.items())
-        return f"{title}: {values}, beside the run's own, by what is retrieved, which asks no chat model"
+        return f"{title}: {values}, beside the run's own, by what is retrieved, which asks no chat model{more}"
     if config.search.settings != "auto":
         return f"{title}: none, as search.settings says"
     if LOCAL_SEARCH not in optimizers_of(config.optimizer):
         return f"{title}: none, since {config.optimizer} tunes prompts alone"
-    return f"{title}: none, since {config.system} names no values that are worth trying"
+    return f"{title}: none{more or f', since {config.system} names no values that are worth trying'}"
 
 
 def margin_notes(margin: float, test: Sequence[Conversation]) -> list[str]:

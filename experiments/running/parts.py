@@ -209,23 +209,39 @@ def choices_of(config: RunConfig, system: MemorySystem) -> Mapping[str, Sequence
     wanted = config.search.settings
     if not isinstance(wanted, str):
         return wanted
+    choices: dict[str, list[Setting]] = {}
+    for name, value, misfit in _ranged(config, system):
+        if misfit is None:
+            choices.setdefault(name, []).append(value)
+    return choices
+
+
+def left_out(config: RunConfig, system: MemorySystem) -> list[str]:
+    """The values of the system's own ranges that `auto` does not try since they do not fit, with the reasons."""
+    if not isinstance(config.search.settings, str):
+        return []
+    return [f"{name} {value} ({misfit})" for name, value, misfit in _ranged(config, system) if misfit is not None]
+
+
+def _ranged(config: RunConfig, system: MemorySystem) -> Iterator[tuple[str, Setting, str | None]]:
+    """Other values than the run's of the system's ranges, and why each does not fit; None if it does."""
     if LOCAL_SEARCH not in optimizers_of(config.optimizer) or not isinstance(system, HasRanges):
-        return {}
+        return
     own = describe(system).settings
-    return {
-        name: fitting
-        for name, values in system.ranges.items()
-        if isinstance(own.get(name, ""), bool | int | float | str)
-        and (fitting := [value for value in values if value != own.get(name) and _fits(config, system, {name: value})])
-    }
+    for name, values in system.ranges.items():
+        for value in values:
+            if value != own.get(name):
+                yield name, value, _misfit(config, system, {name: value}, own.get(name, value))
 
 
-def _fits(config: RunConfig, system: MemorySystem, settings: Settings) -> bool:
-    """Whether the system takes these settings, with the same prompts."""
+def _misfit(config: RunConfig, system: MemorySystem, settings: Settings, own: object) -> str | None:
+    if not isinstance(own, bool | int | float | str):
+        return f"the run's own value is {own!r}; give it one in system_settings"
     try:
-        return set(configured_system(config, settings).prompts) == set(system.prompts)
-    except ConfigError:
-        return False
+        prompts = set(configured_system(config, settings).prompts)
+    except ConfigError as error:
+        return str(error)
+    return None if prompts == set(system.prompts) else "it has other prompts then"
 
 
 def unpriced(config: RunConfig) -> str | None:

@@ -172,6 +172,33 @@ def test_auto_tunes_where_the_system_names_values_and_the_dry_run_tells_which(co
     assert settings_told("optimizer: random\nsearch: {settings: {}}") == "none, as search.settings says"
 
 
+RANGING = (
+    "from experiments.systems.rag import Rag\n\n\nclass Ranging(Rag):\n    name = 'ranging'\n    ranges = {}\n\n"
+    "    def __init__(self, *, top_k: int = 2) -> None:\n        super().__init__(top_k=top_k)\n"
+)
+
+
+@pytest.mark.parametrize(
+    "ranges",
+    ["{'top_k': 'many'}", "{'top_k': 5}", "['top_k']", "None", "{'top_k': {3, 5}}", "{'top_k': [(3, 5)]}"],
+)
+def test_ranges_that_are_no_lists_of_values_are_refused_by_name(command: Command, tmp_path: Path, ranges: str) -> None:
+    (tmp_path / "ranging.py").write_text(RANGING.format(ranges))
+    code, _, err = command("system: ranging:Ranging", "run", "run.yaml", "--dry-run")
+    assert code == 2
+    assert "system: 'ranging:Ranging': ranges must map each setting to a list of values" in " ".join(err.split())
+
+
+def test_values_of_ranges_that_do_not_fit_are_told_with_the_reason(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "ranging.py").write_text(RANGING.format("{'top_k': (3, 'many'), 'topk': (3,)}"))
+    code, out, err = command("system: ranging:Ranging", "run", "run.yaml", "--dry-run")
+    assert code == 0, err
+    (line,) = (line for line in out.splitlines() if line.startswith("settings that may be tuned: "))
+    assert line.startswith("settings that may be tuned: top_k (3), beside ")
+    assert "; left out: top_k many (system_settings.top_k: " in line
+    assert "topk 3 (system_settings.topk: unknown to ranging:Ranging; did you mean 'top_k'?" in line
+
+
 def test_a_range_of_a_setting_that_the_system_does_not_tell_is_refused(command: Command, tmp_path: Path) -> None:
     (tmp_path / "ranging.py").write_text(
         "from experiments.systems.rag import Rag\n\n\nclass Ranging(Rag):\n    name = 'ranging'\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -63,11 +63,23 @@ def faults_of(system: object) -> list[str]:
 def _description_faults(system: MemorySystem) -> list[str]:
     description = describe(system)
     faults = [] if description.name and description.version else ["name and version must not be empty"]
+    if not _are_ranges(getattr(system, "ranges", {})):
+        faults.append("ranges must map each setting to a list of values (numbers, texts or booleans)")
     try:
         same = json.loads(json.dumps(dict(description.settings))) == dict(description.settings)
     except (TypeError, ValueError):
         same = False
     return faults if same else [*faults, "settings must be the same after a round trip through JSON"]
+
+
+def _are_ranges(ranges: object) -> bool:
+    """Whether an attribute `ranges` can be used; a set would be tried in another order by each process."""
+    return isinstance(ranges, Mapping) and all(
+        isinstance(values, Sequence)
+        and not isinstance(values, str)
+        and all(isinstance(value, bool | int | float | str) for value in values)
+        for values in ranges.values()
+    )
 
 
 def _operation_faults(operations: list[OperationSpec]) -> list[str]:
