@@ -25,7 +25,7 @@ from experiments.runs.config import RunConfig
 from experiments.runs.folder import RunFolder
 from optimizer.evaluation.evaluator import Evaluator, Outcome
 from optimizer.evaluation.system_steps import SystemSteps
-from optimizer.objectives.asking_again import AskingAgain
+from optimizer.objectives.asking_again import NOTHING_MADE, AskingAgain
 from optimizer.objectives.local_evaluation import recorded_inputs
 from tracing.errors import MemtuneError
 from tracing.llm.cache import ResponseCache
@@ -330,8 +330,12 @@ def _check_reruns(evaluator: Evaluator, baseline: Candidate, outcome: Outcome) -
             if inputs and hindrance is None:
                 yield HealthCheck(f"rerun of {name}", "ok", "not needed: what its operation asked can be asked again")
             else:
+                remedy = "more turns may tell: a run says how many can be asked again"
                 yield HealthCheck(
-                    f"rerun of {name}", "missing", hindrance or f"no {spec.operation} was recorded", _WHOLE
+                    f"rerun of {name}",
+                    "missing",
+                    hindrance or f"no {spec.operation} was recorded",
+                    remedy if hindrance == NOTHING_MADE else _WHOLE,
                 )
         return
     steps = SystemSteps(system)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 FEWEST_AGAIN = 4
 """A prompt of which fewer recorded inputs can be asked again is compared on whole conversations."""
 
+UNREAD = "its outputs are not read from its reply (Layout.read says how)"
+NOTHING_MADE = "nothing was made of any reply, so how they are read cannot be seen"
+
 
 class AskingAgain:
     """Asks the models what executions asked them, with other texts.
@@ -79,7 +82,8 @@ class AskingAgain:
         reader = reader_of(exchanges, self._prompts[prompt].layout.read)
         if reader is not None:
             self._readers[prompt] = reader
-        return {execution.key: self._hindrance(execution, reader) for execution in at_stake}
+        unread = UNREAD if any(outputs for _, outputs in exchanges) else NOTHING_MADE
+        return {execution.key: self._hindrance(execution, reader, unread) for execution in at_stake}
 
     def outputs(self, prompt: str, text: str, execution: RecordedInput, name: str) -> tuple[Item, ...]:
         """What the operation makes of the reply to another text, in a session called `name`.
@@ -99,8 +103,8 @@ class AskingAgain:
             reply = self._models()[call.request["model"]].chat(messages, **options)
         return tuple(read(reply.text))
 
-    def _hindrance(self, execution: RecordedInput, reader: Read | None) -> str | None:
-        """Why an execution cannot be asked again; None if it can."""
+    def _hindrance(self, execution: RecordedInput, reader: Read | None, unread: str) -> str | None:
+        """Why an execution cannot be asked again; None if it can. `unread`: why its reply is read by no reader."""
         call = execution.call
         if call is None or call.count == 0:
             return "its model call was not recorded"
@@ -117,7 +121,7 @@ class AskingAgain:
         if self._filled(execution) is None:
             return "its prompt is not found in its request"
         if reader is None or not reads_alike(reader, call.reply, execution.outputs):
-            return "its outputs are not read from its reply (Layout.read says how)"
+            return unread
         return None
 
     def _filled(self, execution: RecordedInput) -> FilledPrompt | None:

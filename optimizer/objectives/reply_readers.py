@@ -31,8 +31,8 @@ def reader_of(exchanges: Sequence[Exchange], own: Read | None = None) -> Read | 
     """The way of reading that gives most of the recorded outputs; None if it gives fewer than `LEAST_READ` of them.
 
     Known are: the whole reply; its lines, with or without bullets and numbers; what stands after a word that replies
-    have in common, as "ANSWER:"; and JSON, each role a property or a list, or one field of a list's objects. A reply of
-    which nothing was made, such as "NONE", is read as nothing.
+    have in common, as "ANSWER:"; and JSON, each role a property or a list, or one field of a list's objects, where what
+    is no such JSON may be taken whole. A reply of which nothing was made, such as "NONE", is read as nothing.
 
     Args:
         exchanges: what was recorded.
@@ -104,6 +104,7 @@ def _ways(pairs: Sequence[tuple[str, Sequence[Any]]]) -> Iterator[_Values]:
         items = (item for value in replies for item in _at(name, value) if isinstance(item, dict))
         for field in (None, *_frequent(field for item in items for field in item)):
             yield partial(_in_json, name, field)
+            yield partial(_in_json_or_whole, name, field)
 
 
 def _frequent(words: Iterable[_Word]) -> list[_Word]:
@@ -144,3 +145,10 @@ def _at(name: str | None, value: Any) -> list[Any]:
 def _in_json(name: str | None, field: str | None, reply: str) -> list[Any]:
     items = _at(name, _json(reply))
     return items if field is None else [item[field] for item in items if isinstance(item, dict) and field in item]
+
+
+def _in_json_or_whole(name: str | None, field: str | None, reply: str) -> list[Any]:
+    """What is at a place of a JSON reply, and any other reply as it is, as programs do that a model may disobey."""
+    value = _json(reply)
+    is_there = value is not None if name is None else isinstance(value, dict) and name in value
+    return _in_json(name, field, reply) if is_there else [reply]

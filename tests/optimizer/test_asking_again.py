@@ -263,6 +263,12 @@ class Counts(Notes):
         return [f"{number} {note[::-1]}" for number, note in enumerate(super().notes(access, request), start=4)]
 
 
+class Drops(Notes):
+    def notes(self, access: ModelAccess, request: str) -> list[str]:
+        super().notes(access, request)
+        return []
+
+
 def unrecorded(access: ModelAccess, request: str) -> str:
     with OpenAI(base_url=access.task.settings.base_url, api_key="none") as client:
         return said(client, access, request, {})
@@ -274,9 +280,10 @@ def unrecorded(access: ModelAccess, request: str) -> str:
         (AsksTwice(), "it made 2 model calls"),
         (Shouts(), "its prompt is not found in its request"),
         (Counts(), "its outputs are not read from its reply (Layout.read says how)"),
+        (Drops(), "nothing was made of any reply, so how they are read cannot be seen"),
         (Notes(unrecorded), "its model call was not recorded"),
     ],
-    ids=["two calls", "another prompt", "another reading", "a client that nobody records"],
+    ids=["two calls", "another prompt", "another reading", "nothing read", "a client that nobody records"],
 )
 def test_what_cannot_be_asked_again_is_told_and_compared_on_whole_conversations(
     recorded: Callable[..., Any], system: Notes, reason: str

@@ -32,6 +32,9 @@ def notes(*values: Any, role: str = "note") -> list[Item]:
         ([('[{"text": "a"}, {"text": "b"}]', notes("a", "b"))], '[{"text": "c"}, {"text": "d"}]', ["c", "d"]),
         ([('{"event": "ADD"}', notes({"event": "ADD"}))], '{"event": "NONE"}', [{"event": "NONE"}]),
         ([("a\nb", notes("a", "b")), ("NONE", [])], "NONE", []),
+        # What is no such JSON, the operation takes as it is.
+        ([('{"says": "a"}', notes("a")), ("b c", notes("b c"))], '{"says": "d"}', ["d"]),
+        ([('{"says": "a"}', notes("a")), ("b c", notes("b c")), ('{"x": 1}', notes('{"x": 1}'))], "e f", ["e f"]),
     ],
 )
 def test_what_was_read_shows_how_replies_are_read(
