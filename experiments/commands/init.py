@@ -75,4 +75,4 @@ def _wrap(name: str, folder: Path) -> None:
         say(f"to mend: {problem}")
     if wrapping.can_run and not problems:
         say("the conformance suite finds nothing to mend")
-    say(f"confirm what was guessed in {wrapping.files[-1]}; next, in {folder}: memtune doctor {CONFIG}")
+    say(f"confirm what was guessed in {wrapping.files[-1]}; next: memtune doctor {folder / CONFIG}")

@@ -152,6 +152,8 @@ class TestWrappingAProgram:
         out, err = capsys.readouterr()
         assert (ended.value.code, err) == (0, "")
         assert "the conformance suite finds nothing to mend" in out
+        # From here, since the program is here: in the new folder it would not be found.
+        assert "next: memtune doctor new/experiment.yaml\n" in out
 
     @pytest.mark.parametrize(
         ("program", "stages"),
