@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from attribution.survival.flow import ContentFlow
 from attribution.text.content import text_of
 from optimizer.evaluation.system_steps import SystemSteps
-from tracing.errors import ModelError
+from tracing.errors import MemorySystemError, ModelError
 from tracing.recording.trace_context import session, trace
 from tracing.systems.calls import answer_question
 from tracing.systems.prompts import tokens_of
@@ -75,6 +75,7 @@ def retrieval_of(
         its own, which is not to be called for this), does not record what it answers from, or nothing is needed.
 
     Raises:
+        MemorySystemError: as `retrieved_by`.
         BudgetExceededError: a hard budget does not allow the next call.
     """
     needed = carried = needy = questions = tokens = 0
@@ -98,6 +99,9 @@ def retrieved_by(
     """By the id of each question the texts that its answer is given; as `retrieval_of`, which has the other arguments.
 
     Questions are missing from the first on whose texts cannot be seen.
+
+    Raises:
+        MemorySystemError: the system fails before it has a text for a question.
     """
     silent = evaluator.access.without_chat()
     snapshot = _memory(evaluator, recorded, silent, candidate, conversation)
@@ -118,12 +122,17 @@ def _contexts(
     system: MemorySystem, silent: ModelAccess, candidate: Candidate, conversation: Conversation, snapshot: Snapshot
 ) -> Iterator[tuple[str, list[str]]]:
     """The id of each question with the texts that its answer is given; ends at the first that cannot be seen."""
+    failures: dict[str, MemorySystemError] = {}
     with trace(prefix="r") as recorder:
         for stretch, stage in zip(conversation.stretches(), snapshot.stages, strict=True):
             recorder.adopt(stage.records)
             for question in stretch.questions:
                 with session(question.id), contextlib.suppress(ModelError):
-                    answer_question(system, stage.memory, question, candidate, silent)
+                    try:
+                        answer_question(system, stage.memory, question, candidate, silent)
+                    except MemorySystemError as error:
+                        failures[question.id] = error
+                        raise
                     answered = ContentFlow(recorder.graph, system.operations).answering(question.id, None)
                     if answered is None or answered.context:
                         return  # by a client of its own
@@ -132,3 +141,5 @@ def _contexts(
         source = flow.answering(question.id, None)
         if source is not None:
             yield question.id, [text_of(variable.value) for variable in source.context]
+        elif question.id in failures:
+            raise failures[question.id]

@@ -17,7 +17,7 @@ from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.objectives.objectives import Golds
 from optimizer.objectives.retrieval import retrieval_of
 from optimizer.tuning.round import SettingsRecord
-from tracing.errors import ConfigError
+from tracing.errors import ConfigError, MemorySystemError
 
 if TYPE_CHECKING:
     from optimizer.evaluation.scores import Setting, Settings
@@ -91,10 +91,10 @@ def considered_settings(
     def measured(settings: Settings) -> Considered:
         try:
             evaluator = variants.under({**now, **settings})
-        except ConfigError as error:
+            with recorded.access.budget.beside_parts():
+                retrieval = retrieval_of(evaluator, recorded, texts, asked, golds)
+        except (ConfigError, MemorySystemError) as error:
             return Considered(settings, None, str(error))
-        with recorded.access.budget.beside_parts():
-            retrieval = retrieval_of(evaluator, recorded, texts, asked, golds)
         return Considered(settings, retrieval, None if retrieval else UNSEEN)
 
     own = measured({}).retrieval

@@ -198,6 +198,25 @@ def test_a_system_with_a_client_of_its_own_is_not_run_on_to_measure_what_it_retr
     assert OwnClient.calls == 1
 
 
+class FailsAtTwo(FactMemory):
+    """Cannot answer with two memories."""
+
+    def answer(self, memory: Any, question: Any, candidate: Any, access: Any) -> Any:
+        if self.settings["top_k"] == 2:
+            raise ValueError("two is company")
+        return super().answer(memory, question, candidate, access)
+
+
+def test_of_a_system_that_fails_under_a_value_its_own_error_is_the_reason(evaluator: Evaluator) -> None:
+    base = evaluator.of(FailsAtTwo(near=2.0))
+    base.evaluate(BASELINE, SPLITS.train)
+    known = variants_of(base, {"top_k": [2]}, made=FailsAtTwo)
+    before, (failing,) = considered_settings(known, (BASELINE, known.own), SPLITS.train)
+    assert before is not None
+    assert str(failing.refused).startswith("the memory system failed in answer (")
+    assert str(failing.refused).endswith("ValueError: two is company")
+
+
 def test_where_nothing_can_be_measured_no_setting_is_tried_and_the_round_says_why(evaluator: Evaluator) -> None:
     evaluator.evaluate(BASELINE, SPLITS.train)
     unanswered = [
