@@ -24,6 +24,7 @@ from optimizer.objectives.asking_again import AskingAgain
 from optimizer.objectives.objective import RecordedInput
 from tracing.errors import ConfigError, ContractError, MemorySystemError
 from tracing.recording.trace_context import trace
+from tracing.systems.baseline import with_baseline
 from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 from tracing.systems.layouts import beside_reply, recorded_outputs, recorded_parts
@@ -149,6 +150,17 @@ class TestWhatIsRecorded:
             reasons = again.hindrances(name, recorded, recorded)
             assert recorded
             assert set(reasons.values()) == {None}, name
+
+    def test_a_run_may_start_from_other_texts_than_the_programs(self, endpoint: ScriptedEndpoint) -> None:
+        own = importlib.import_module("wrap_notes").system
+        texts = {name: f"Be exact.\n{spec.text}" for name, spec in own.prompts.items()}
+        system = with_baseline(own, texts)
+        memory = system.build(CHAT, texts, endpoint.access)
+        assert system.answer(memory, CHAT.questions[0], texts, endpoint.access).text
+        with trace() as recorder:
+            system.build(CHAT, texts, endpoint.access)
+        prompts = {variable.value for variable in recorder.graph.variables.values() if variable.kind == "prompt"}
+        assert prompts == {texts["note"], texts["merge"]}
 
     def test_a_prompt_in_no_request_is_named(self, endpoint: ScriptedEndpoint) -> None:
         module = importlib.import_module("wrap_helper")

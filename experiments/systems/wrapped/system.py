@@ -111,6 +111,8 @@ class WrappedProgram:
             name: listed.get(name) or [guessed_stage(name, text)] for name, text in texts.items()
         }
         self.prompts = {name: self._spec(name, text) for name, text in texts.items()}
+        # What its requests hold, also in a run that starts from other texts.
+        self._sent = self.prompts
         self.operations = self._operations()
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
@@ -196,7 +198,7 @@ class WrappedProgram:
             follow_processes()
             separate_caches(self._folders)
             self._modules = len(sys.modules)
-        given_to = (self.prompts, self._stages, self.guessed, candidate, access, self._late)
+        given_to = (self._sent, self._stages, self.guessed, candidate, access, self._late)
         running = RunningProgram(*given_to, builds=builds)
         try:
             with ExitStack() as stack:
