@@ -95,6 +95,10 @@ def open_parts(
             f"goal: {config.optimizer} seeks better scores; fewer tokens are sought by {LOCAL_SEARCH} alone: leave out "
             "optimizer"
         )
+    if config.goal == "better" and config.margin != type(config).model_fields["margin"].default:
+        raise ConfigError(
+            "margin: only a run for fewer tokens has one; give goal: cheaper (--goal cheaper), or leave it out"
+        )
     check_settings(config, system)
     unknown = unpriced(config) if config.budget.money is not None else None
     if unknown is not None:

@@ -349,4 +349,5 @@ def _instead(problem: ErrorDetails) -> str:
     rules = Redaction(keys=("headers",))
     if any(rules.hides(str(part)) for part in problem["loc"]):
         return ""
-    return f", not {excerpt(repr(rules.value(snapshot(problem['input']))), _LONGEST_SHOWN)}"
+    given = problem["input"]
+    return f", not {excerpt(repr(given if isinstance(given, float) else rules.value(snapshot(given))), _LONGEST_SHOWN)}"

@@ -161,11 +161,17 @@ class Summary(RunFigures, RunFacts):
             return changed
         parts = ("prompts", self.prompts_alone), ("settings", self.settings_alone)
         alone = " and ".join(
-            f"the {whose} alone {difference.delta:+.3f} ({difference.verdict}, {p_phrase(difference.p_value)})"
+            f"the {whose} alone make {difference.delta:+.3f} ({difference.verdict}, {p_phrase(difference.p_value)})"
+            f"{self._saved(f'{whose}_alone')}"
             for whose, difference in parts
             if difference is not None
         )
-        return f"{changed} The difference of {self.delta:+.3f} is of both; {alone or 'their parts were not measured'}."
+        return f"{changed} Of the difference of {self.delta:+.3f} {alone or 'the parts were not measured'}."
+
+    def _saved(self, side: str) -> str:
+        """How many tokens a part of what changed saves, where fewer are sought."""
+        before, after = self.tokens_per_question.get("baseline"), self.tokens_per_question.get(side)
+        return "" if self.margin is None or not before or after is None else f" with {_fewer(before, after)} tokens"
 
     @property
     def endpoint_sentences(self) -> tuple[str, ...]:
@@ -193,11 +199,11 @@ class Summary(RunFigures, RunFacts):
         before, after = (self.tokens_per_question.get(side) for side in ("baseline", "champion"))
         if self.margin is None or not self.rewritten or self.delta is None or not before or after is None:
             return None
-        share = f"{abs(1 - after / before):.0%} {'fewer' if after <= before else 'more'}"
         bound = "" if self.bound is None else f", and is at least {self.bound:+.3f} (one-sided 95 %)"
         return (
-            f"A test question takes {after:,.0f} tokens, {share} than the {before:,.0f} with the baseline prompts; the "
-            f"difference in score is {self.delta:+.3f}{bound}, where {-self.margin:+.3f} is allowed."
+            f"A test question takes {after:,.0f} tokens, {_fewer(before, after)} than the {before:,.0f} with the "
+            f"baseline prompts; the difference in score is {self.delta:+.3f}{bound}, where {-self.margin:+.3f} is "
+            "allowed."
         )
 
     @property
@@ -273,3 +279,7 @@ def sizes(splits: Splits) -> dict[SplitName, SplitSize]:
         for name, group in splits.named().items()
         for questions in [[question for conversation in group for question in conversation.questions]]
     }
+
+
+def _fewer(before: float, after: float) -> str:
+    return f"{abs(1 - after / before):.0%} {'fewer' if after <= before else 'more'}"

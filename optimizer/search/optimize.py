@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from attribution.judging.words import refused_for_form
@@ -89,7 +90,7 @@ class _TuningRun(Tuning):
     """A tuning from its baselines to the test of its champion; optimizers see what a `Tuning` has."""
 
     _verdict: Verdict | None = None
-    _tokens: Mapping[str, float] | None = None
+    _tokens: Mapping[str, float] = MappingProxyType({})
     _searched = False
     _cost: SearchCost | None = None
 
@@ -194,7 +195,7 @@ class _TuningRun(Tuning):
             rounds=tuple(self._round_log.records),
             stopped=stopped,
             calls=CallCounts.so_far(self._access, self._evaluator),
-            tokens_per_question=self._tokens or {},
+            tokens_per_question=self._tokens,
             tried=self._tried.candidates(self.champion, self.champion_settings),
             settings=self._changed(),
             search=self._cost,
@@ -213,6 +214,7 @@ class _TuningRun(Tuning):
         if not self._changed():
             return None
         if self.champion == self.baseline:
+            self._tokens = {**self._tokens, "prompts_alone": self._tokens["baseline"]}
             return NO_CHANGE
         return self._alone(base, self.champion, self._own_settings, "prompts")
 
@@ -222,6 +224,7 @@ class _TuningRun(Tuning):
             return None
         if self.champion == self.baseline:
             verdict = self._verdict
+            self._tokens = {**self._tokens, "settings_alone": self._tokens["champion"]}
             return Difference(verdict.verdict, verdict.delta, verdict.delta_ci, verdict.p_value)
         return self._alone(base, self.baseline, self.champion_settings, "settings")
 
@@ -229,6 +232,7 @@ class _TuningRun(Tuning):
         alone = self.measure(candidate, self._splits.test, f"champion's {whose} alone, test", settings=settings)
         if any(outcome.tainted is not None for outcome in alone):
             return None
+        self._tokens = {**self._tokens, f"{whose}_alone": tokens_a_question(alone)}
         return verdict_of(base, alone, seed=self.settings.seed)
 
 

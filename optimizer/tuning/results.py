@@ -156,7 +156,7 @@ class RunFigures:
         search: what the search cost; None if it was interrupted or failed.
         margin, bound: as of the verdict.
         tokens_per_question: `baseline` and `champion` → tokens in and out that a test question costs, the building of
-            its memory included; empty if not measured.
+            its memory included; with changed settings also `prompts_alone` and `settings_alone`; empty if not measured.
         tried: what met whole conversations of the search, those that take the fewest tokens first.
     """
 

@@ -60,6 +60,13 @@ def test_a_run_for_fewer_tokens_says_what_was_saved_and_how_sure_it_is(
     assert "where -0.400 is allowed." in summary.saving_sentence
     page = Page((folder.path / "report.html").read_text())
     assert summary.saving_sentence in page.text
+    assert summary.settings_sentence is not None
+    assert summary.settings_sentence in page.text
+    for whose in ("prompts", "settings"):
+        saved = 1 - summary.tokens_per_question[f"{whose}_alone"] / before
+        assert 0 < saved < 1 - after / before
+        assert f"the {whose} alone make " in summary.settings_sentence
+        assert f"with {saved:.0%} fewer tokens" in summary.settings_sentence
     assert "Score and cost" in page.text
     assert "(the champion)" in page.text
     assert "No wrong answer was attributed: fewer tokens are sought" in page.text
@@ -84,6 +91,8 @@ def test_a_run_for_fewer_tokens_says_what_was_saved_and_how_sure_it_is(
     [
         (("--goal", "cheap"), "did you mean 'cheaper'?"),
         (("--goal", "cheaper", "--margin", "2"), "--margin: input should be less than 1"),
+        (("--goal", "cheaper", "--margin", "nan"), "--margin: input should be less than 1, not nan"),
+        (("--margin", "0.1"), "margin: only a run for fewer tokens has one; give goal: cheaper (--goal cheaper), or"),
         (
             ("--goal", "cheaper", "--optimizer", "gepa"),
             "goal: gepa seeks better scores; fewer tokens are sought by local-search alone: leave out optimizer",

@@ -274,7 +274,7 @@ def test_a_run_shows_what_settings_gained_beside_prompts_and_resumes_without_a_c
     assert f"round 1: {record.settings_sentence}" in " ".join(err.split())
     assert f"Round 1: {record.settings_sentence}." in told
     assert found.settings_alone is not None
-    assert f"the settings alone {found.settings_alone.delta:+.3f} (" in told
+    assert f"the settings alone make {found.settings_alone.delta:+.3f} (" in told
     report = (folder.path / "report.html").read_text()
     assert "Settings tried" in report
     assert "top_k 1 → 60" in report
