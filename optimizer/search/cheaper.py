@@ -133,7 +133,7 @@ class _Cutting:
         conversations = [outcome.conversation for outcome in self.baseline]
         own, considered = considered_settings(variants, champion, conversations, partial(tuning.step, phase))
         this_round.retrieved = own
-        if own is None and this_round.n == 1:
+        if own is not None or this_round.n == 1:
             this_round.settings += map(Considered.not_tried, considered)
         retrieved = {option.retrieval: option for option in reversed(considered) if option.retrieval}
         fewer = [
@@ -244,7 +244,11 @@ class _Cutting:
             this_round.rewrites[cut.rewrite.text] = replace(before, screening=gain, gate=decision)
         elif cut.retrieval is not None:
             recall, tokens = cut.retrieval.recall, cut.retrieval.tokens
-            this_round.settings.append(SettingsRecord(dict(cut.settings), (), recall, tokens, gain, decision))
+            others = [record for record in this_round.settings if record.settings != cut.settings]
+            this_round.settings[:] = [
+                *others,
+                SettingsRecord(dict(cut.settings), (), recall, tokens, gain, decision),
+            ]
 
     def _candidate(self, cut: Cut) -> Candidate:
         texts = {cut.rewrite.prompt: cut.rewrite.text} if cut.rewrite is not None else {}

@@ -18,7 +18,7 @@ from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator, Outcome
 from optimizer.evaluation.scores import Settings
 from optimizer.evaluation.variants import Variants
-from optimizer.gating.gate import GateDecision, compare, look_schedule
+from optimizer.gating.gate import GateDecision, GateOutcome, compare, look_schedule
 from optimizer.gating.verdict import cheaper_of, fewest_questions
 from optimizer.proposers.shortening import removable, without
 from optimizer.proposers.template import take_apart
@@ -98,7 +98,12 @@ def test_a_context_is_trimmed_where_as_much_is_retrieved_in_fewer_tokens(
     result = cheaper(WeakModel(), BASELINE, allowed={"top_k": [1, 9]}, tune=())
     assert {name: change.after for name, change in result.settings.items()} == {"top_k": 1}
     assert result.verdict == "cheaper"
-    assert all("top_k" not in record.settings or record.settings["top_k"] != 9 for record in result.rounds[0].settings)
+    # All that was compared is told, what met no conversation too.
+    more, fewer = result.rounds[0].settings
+    assert (more.settings, fewer.settings) == ({"top_k": 9}, {"top_k": 1})
+    assert more.gate is not None
+    assert (more.gate.outcome, more.gain) == (GateOutcome.NOT_TRIED, None)
+    assert (result.rounds[0].settings_sentence or "").startswith("of 2 other settings, top_k 1 retrieves ")
 
 
 def test_nothing_is_cut_that_costs_more_than_the_margin(cheaper: Search) -> None:
