@@ -195,7 +195,7 @@ class _TuningRun(Tuning):
             rounds=tuple(self._round_log.records),
             stopped=stopped,
             calls=CallCounts.so_far(self._access, self._evaluator),
-            tokens_per_question=self._tokens,
+            tokens_per_question=dict(self._tokens),
             tried=self._tried.candidates(self.champion, self.champion_settings),
             settings=self._changed(),
             search=self._cost,
