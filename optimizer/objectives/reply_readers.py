@@ -150,5 +150,5 @@ def _in_json(name: str | None, field: str | None, reply: str) -> list[Any]:
 def _in_json_or_whole(name: str | None, field: str | None, reply: str) -> list[Any]:
     """What is at a place of a JSON reply, and any other reply as it is, as programs do that a model may disobey."""
     value = _json(reply)
-    is_there = value is not None if name is None else isinstance(value, dict) and name in value
+    is_there = value is not None and name in _names(value)
     return _in_json(name, field, reply) if is_there else [reply]

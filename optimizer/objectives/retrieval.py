@@ -127,15 +127,17 @@ def _contexts(
         for stretch, stage in zip(conversation.stretches(), snapshot.stages, strict=True):
             recorder.adopt(stage.records)
             for question in stretch.questions:
-                with session(question.id), contextlib.suppress(ModelError):
+                with session(question.id):
                     try:
                         answer_question(system, stage.memory, question, candidate, silent)
                     except MemorySystemError as error:
                         failures[question.id] = error
-                        raise
-                    answered = ContentFlow(recorder.graph, system.operations).answering(question.id, None)
-                    if answered is None or answered.context:
-                        return  # by a client of its own
+                    except ModelError:
+                        continue  # at the chat call, which the silent model refuses
+                    else:
+                        answered = ContentFlow(recorder.graph, system.operations).answering(question.id, None)
+                        if answered is None or answered.context:
+                            return  # by a client of its own
     flow = ContentFlow(recorder.graph, system.operations)
     for question in conversation.questions:
         source = flow.answering(question.id, None)

@@ -31,7 +31,7 @@ from optimizer.proposers.shortening import removable, without
 from optimizer.racing.local_scores import alternating, compared
 from optimizer.search.retrieved_settings import Considered, considered_settings
 from optimizer.search.rounds import Rounds, crown_winner, shuffled
-from optimizer.tuning.round import RewriteRecord, Round, SettingsRecord
+from optimizer.tuning.round import RewriteRecord, Round
 from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.tuning import Tuning
 from tracing.systems.prompts import Candidate, tokens_of
@@ -243,12 +243,8 @@ class _Cutting:
             before = this_round.rewrites[cut.rewrite.text]
             this_round.rewrites[cut.rewrite.text] = replace(before, screening=gain, gate=decision)
         elif cut.retrieval is not None:
-            recall, tokens = cut.retrieval.recall, cut.retrieval.tokens
             others = [record for record in this_round.settings if record.settings != cut.settings]
-            this_round.settings[:] = [
-                *others,
-                SettingsRecord(dict(cut.settings), (), recall, tokens, gain, decision),
-            ]
+            this_round.settings = [*others, Considered(cut.settings, cut.retrieval).record(decision, gain)]
 
     def _candidate(self, cut: Cut) -> Candidate:
         texts = {cut.rewrite.prompt: cut.rewrite.text} if cut.rewrite is not None else {}

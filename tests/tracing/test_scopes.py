@@ -249,7 +249,7 @@ def test_several_futures_that_are_returned_are_recorded_by_their_results():
 
         assert [future.result() for future in listed("slow", "b")] == ["slow", "b"]
         assert made_by("listed") == ("ok", [["slow", "b"]])
-        assert named("slow", "d")["slow"].result() == "slow"
+        assert [future.result() for future in named("slow", "d").values()] == ["slow", "d"]
         assert made_by("named") == ("ok", [{"slow": "slow", "d": "d"}])
         wait(listed("slow", "no"))
         assert made_by("listed") == ("error", [])
