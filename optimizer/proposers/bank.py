@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from attribution.cases import ErrorType
 from optimizer.proposers.examples import Symptom, symptoms_of
-from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest, new_rewrites
+from optimizer.proposers.rewrites import ANOTHER_TEXT, Means, Rewrite, RewriteRequest, new_rewrites
 from optimizer.proposers.structure import TEXTS, format_lines, with_format_line
 from optimizer.proposers.template import add_instruction, is_fixed, sentences, take_apart
 from tracing.systems.protocol import Stage
@@ -105,7 +105,7 @@ class BankProposer:
         best = first_of_each_topic(order)
         markers = request.prompt.contract.markers
         for text in request.prompt.alternatives:
-            yield text, "another whole text for the task"
+            yield text, ANOTHER_TEXT
         bundle = best[:3]
         if bundle:
             # Alone first: every further instruction takes some of a small model's attention from the others.

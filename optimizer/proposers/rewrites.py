@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 HAND = "hand"
 """The source of rewrites that people wrote."""
 
+ANOTHER_TEXT = "another whole text for the task"
+"""The reason of a rewrite that is one of the prompt's alternatives."""
+
 PROPOSERS = PluginRegistry(
     "proposers",
     "proposers",

@@ -1,4 +1,4 @@
-"""Fewer tokens with as good answers: contexts, demonstrations and instructions are cut as long as the answers hold.
+"""Fewer tokens with as good answers: contexts and prompts are cut as long as the answers hold.
 
 A cut meets train and validation conversations beside the baseline, whatever was cut before, so that small losses do not
 add up. The gate asks whether its score is lower by less than the margin.
@@ -26,7 +26,7 @@ from optimizer.gating.gate import (
 )
 from optimizer.objectives.objective import RecordedInput
 from optimizer.objectives.retrieval import Retrieval
-from optimizer.proposers.rewrites import Rewrite
+from optimizer.proposers.rewrites import ANOTHER_TEXT, Rewrite
 from optimizer.proposers.shortening import removable, without
 from optimizer.racing.local_scores import alternating, compared
 from optimizer.search.retrieved_settings import Considered, considered_settings
@@ -54,11 +54,11 @@ NOTHING_TO_LOSE = (
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What could be cut of the champion: pieces of a prompt, or what is retrieved under other settings.
+    """What could be cut of the champion: a prompt, or what is retrieved under other settings.
 
     Attributes:
         rewrite: the shorter text; None if settings change.
-        pieces: that it lacks, the longest first.
+        pieces: that it lacks, the longest first; none if it is another text.
         settings: that differ from the champion's.
         retrieval: what is retrieved under them.
     """
@@ -73,9 +73,9 @@ def cheaper_search(tuning: Tuning) -> Stopped:
     """An `Optimizer` that seeks fewer tokens a question at a score within `tuning.settings.margin` of the baseline's.
 
     Each round cuts one thing, what saves most first: settings under which as much is retrieved in fewer tokens, then
-    the text of each prompt, then settings under which less is retrieved. Pieces of a text are dropped one after the
-    other where the operation is no worse without them on recorded inputs; where that is not enough for the gate, halves
-    of them are tried.
+    the text of each prompt, then settings under which less is retrieved. For a text, the rewrites by hand come first,
+    then its shorter alternatives; then pieces of it are dropped one after the other where the operation is no worse
+    without them on recorded inputs; where that is not enough for the gate, halves of them are tried.
 
     Raises:
         BudgetExceededError: a hard budget ended it.
@@ -91,6 +91,8 @@ class _Cutting:
         self.champion: Sequence[Outcome] = self.baseline
         """The champion's outcomes, as far as it has met the conversations of the baseline's."""
         self.tried: set[str] = set()
+        self.tried_texts: set[tuple[str, str]] = set()
+        """Prompts and their other texts, of people or of the system, that were compared."""
 
     def run(self) -> Stopped:
         score = fmean(outcome.score for outcome in self.baseline)
@@ -118,6 +120,8 @@ class _Cutting:
         as_much = [cut for cut, holds in settings if holds]
         yield from as_much[:SETTINGS]
         for name in sorted(self.tuning.prompts, key=self._spent_on, reverse=True):
+            this_round.edited = (*this_round.edited, name)
+            yield from self._other_texts(this_round, name)
             cut = self._shortened(this_round, name)
             if cut is not None:
                 yield cut
@@ -150,26 +154,46 @@ class _Cutting:
         )
         return [(cut, retrieval.recall >= least) for cut, retrieval in ranked]
 
+    def _other_texts(self, this_round: Round, name: str) -> Iterator[Cut]:
+        """Rewrites by hand, and the prompt's shorter alternatives, with which its operation is no worse."""
+        tuning, spec, text = self.tuning, self.tuning.prompts[name], self.tuning.champion[name]
+        by_hand = [rewrite for rewrite in tuning.settings.hand if rewrite.prompt == name]
+        shorter = [
+            Rewrite(name, other, SHORTER, ANOTHER_TEXT)
+            for other in sorted(spec.alternatives, key=tokens_of)
+            if tokens_of(other) < tokens_of(text) and not spec.contract.violations(other)
+        ]
+        for rewrite in (*by_hand, *shorter):
+            if (name, rewrite.text) in self.tried_texts:
+                continue
+            self.tried_texts.add((name, rewrite.text))
+            if self._is_no_worse(this_round, rewrite, self._inputs(name)):
+                yield Cut(rewrite)
+
     def _shortened(self, this_round: Round, name: str) -> Cut | None:
         """The prompt without the pieces that its operation is no worse without; None if it needs them all."""
         tuning, spec, text = self.tuning, self.tuning.prompts[name], self.tuning.champion[name]
         pieces: list[str] = []
         inputs = self._inputs(name)
-        this_round.edited = (*this_round.edited, name)
         for number, piece in enumerate(candidates := removable(text, spec.contract.markers)):
             tuning.step(f"round {this_round.n}: {name} without single lines", number, len(candidates))
             shorter = without(text, [*pieces, piece])
             if shorter is None or spec.contract.violations(shorter):
                 continue
             rewrite = Rewrite(name, shorter, SHORTER, f"without: {piece}")
-            if inputs:
-                measure, weight = partial(tuning.local.measure, name), tuning.local.objectives[name].weight
-                scored = compared(rewrite, text, inputs, measure, weight)
-                this_round.rewrites[shorter] = RewriteRecord.of(rewrite, local=scored.gain)
-                if scored.gain < -self.margin:
-                    continue
-            pieces.append(piece)
+            if self._is_no_worse(this_round, rewrite, inputs):
+                pieces.append(piece)
         return self._without(name, pieces)
+
+    def _is_no_worse(self, this_round: Round, rewrite: Rewrite, inputs: Sequence[RecordedInput]) -> bool:
+        """Whether the operation loses no more than the margin on recorded inputs; true if there are none."""
+        if not inputs:
+            return True
+        local, name = self.tuning.local, rewrite.prompt
+        measure, weight = partial(local.measure, name), local.objectives[name].weight
+        gain = compared(rewrite, self.tuning.champion[name], inputs, measure, weight).gain
+        this_round.rewrites[rewrite.text] = RewriteRecord.of(rewrite, local=gain)
+        return gain >= -self.margin
 
     def _without(self, name: str, pieces: Sequence[str]) -> Cut | None:
         shorter = without(self.tuning.champion[name], pieces)

@@ -20,6 +20,7 @@ from optimizer.evaluation.scores import Settings
 from optimizer.evaluation.variants import Variants
 from optimizer.gating.gate import GateDecision, GateOutcome, compare, look_schedule
 from optimizer.gating.verdict import cheaper_of, fewest_questions
+from optimizer.proposers.rewrites import ANOTHER_TEXT, HAND, Rewrite
 from optimizer.proposers.shortening import removable, without
 from optimizer.proposers.template import take_apart
 from optimizer.search.optimize import optimize
@@ -27,6 +28,8 @@ from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import LoopResult, LoopSettings
 from tracing.llm.access import ModelAccess
+from tracing.systems.baseline import with_baseline
+from tracing.systems.protocol import MemorySystem
 
 SPLITS = world(train=4, validation=4, test=8)
 BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
@@ -52,7 +55,10 @@ def cheaper(scripted_server: ScriptedServer, open_access: Callable[..., ModelAcc
     def run(model: WeakModel, baseline: dict[str, str], *, top_k: int = 4, **settings: Any) -> LoopResult:
         scripted_server.script = model
         access = open_access(retries=0)
-        base = Evaluator(FactMemory(near=2.0, top_k=top_k), access, "short_contains", tmp_path / "memories")
+        system: MemorySystem = FactMemory(near=2.0, top_k=top_k)
+        if settings.pop("alternatives", False):
+            system = with_baseline(system, baseline)
+        base = Evaluator(system, access, "short_contains", tmp_path / "memories")
         allowed = settings.pop("allowed", {})
         opened = partial(_opened, top_k)
         return optimize(
@@ -90,6 +96,36 @@ def test_lines_that_answers_do_not_need_are_cut_and_the_one_they_need_stays(chea
     lines = {rewrite.reason: rewrite.local for record in result.rounds for rewrite in record.rewrites}
     assert lines[f"without: {needed}"] == pytest.approx(-2 / 3)
     assert lines[f"without: {IDLE[0]}"] == 0
+
+
+def test_the_systems_own_shorter_text_is_tried_before_single_lines(cheaper: Search) -> None:
+    result = cheaper(WeakModel(), with_lines(*IDLE), alternatives=True, tune=("answer",))
+    assert result.champion_candidate == BASELINE
+    first, *_ = result.rounds
+    assert [(rewrite.text, rewrite.reason, rewrite.local) for rewrite in first.rewrites] == [
+        (BASELINE["answer"], ANOTHER_TEXT, 0.0)
+    ]
+
+
+def test_a_shorter_text_that_answers_worse_is_not_taken_and_lines_are_cut_as_before(cheaper: Search) -> None:
+    model = WeakModel("answer")
+    needed = model.cures[0]
+    result = cheaper(model, with_lines(*IDLE, needed), alternatives=True, tune=("answer",))
+    assert result.champion_candidate == with_lines(needed)
+    rewrites = [rewrite for record in result.rounds for rewrite in record.rewrites]
+    assert [rewrite.local for rewrite in rewrites if rewrite.reason == ANOTHER_TEXT] == [pytest.approx(-2 / 3)]
+
+
+def test_a_text_by_hand_is_tried_whatever_its_length_and_kept_if_fewer_tokens_are_taken(cheaper: Search) -> None:
+    polite = Rewrite("answer", with_lines(*IDLE)["answer"], HAND, "by hand: polite.txt")
+    short = Rewrite("answer", with_lines(IDLE[1])["answer"], HAND, "by hand: short.txt")
+    result = cheaper(WeakModel(), with_lines(IDLE[0]), hand=(polite, short), tune=("answer",), local_objectives=False)
+    decided = {rewrite.reason: rewrite.gate for record in result.rounds for rewrite in record.rewrites}
+    assert decided[polite.reason] is not None
+    assert decided[polite.reason].outcome is GateOutcome.NOT_FEWER
+    assert decided[short.reason].accepted
+    # In a further round its own line was cut.
+    assert not any(line in result.champion_candidate["answer"] for line in IDLE)
 
 
 def test_a_context_is_trimmed_where_as_much_is_retrieved_in_fewer_tokens(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,13 @@ def build(access: ModelAccess, system: Mem0 | None = None) -> tuple[Memory, Exec
     with trace(prefix="b") as recorder:
         memory = (system or Mem0()).build(SMALL_TALK, BASELINE, access)
     return memory, recorder.graph
+
+
+def test_loading_it_turns_on_no_warnings_of_other_libraries() -> None:
+    program = """import warnings; from experiments.systems.mem0.library import load
+before = list(warnings.filters); load(); print(list(warnings.filters) == before)"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+    assert done.stdout == "True\n"
 
 
 def stored(memory: Memory) -> list[tuple[str, str]]:

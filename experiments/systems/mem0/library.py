@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -120,7 +121,8 @@ def _imported() -> Any:
     folder = tempfile.mkdtemp(prefix="memtune-mem0-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     settings = {"MEM0_TELEMETRY": "False", "MEM0_DIR": folder}
-    with environment_with(settings):
+    # Its client turns on the deprecation warnings of all libraries.
+    with environment_with(settings), warnings.catch_warnings():
         return import_module("mem0")
 
 
