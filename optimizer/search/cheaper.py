@@ -54,28 +54,36 @@ NOTHING_TO_LOSE = (
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What could be cut of the champion: a prompt, or what is retrieved under other settings.
+    """What could be cut of the champion: prompts, or what is retrieved under other settings.
 
     Attributes:
-        rewrite: the shorter text; None if settings change.
-        pieces: that it lacks, the longest first; none if it is another text.
+        rewrites: the shorter texts, each of another prompt; none if settings change.
+        pieces: that the one text lacks, the longest first; none if it is another text.
         settings: that differ from the champion's.
         retrieval: what is retrieved under them.
+        saved: tokens of contexts or whole texts that it saves a question, estimated.
     """
 
-    rewrite: Rewrite | None = None
+    rewrites: tuple[Rewrite, ...] = ()
     pieces: tuple[str, ...] = ()
     settings: Settings = field(default_factory=dict)
     retrieval: Retrieval | None = None
+    saved: float = 0.0
+
+    @property
+    def what(self) -> str:
+        """In a few words."""
+        prompts = " and ".join(rewrite.prompt for rewrite in self.rewrites)
+        return f"a shorter {prompts}" if prompts else settings_text(self.settings)
 
 
 def cheaper_search(tuning: Tuning) -> Stopped:
     """An `Optimizer` that seeks fewer tokens a question at a score within `tuning.settings.margin` of the baseline's.
 
-    Each round cuts one thing, what saves most first: settings under which as much is retrieved in fewer tokens, then
-    the text of each prompt, then settings under which less is retrieved. For a text, the rewrites by hand come first,
-    then its shorter alternatives; then pieces of it are dropped one after the other where the operation is no worse
-    without them on recorded inputs; where that is not enough for the gate, halves of them are tried.
+    Each round cuts one thing, what saves most first: settings under which as much is retrieved in fewer tokens, and
+    other texts of all prompts together, those by hand or shorter alternatives; then pieces of each prompt; then
+    settings under which less is retrieved. Texts and pieces are tried where the operation is no worse with or without
+    them on recorded inputs; where that is not enough for the gate, halves of them are tried.
 
     Raises:
         BudgetExceededError: a hard budget ended it.
@@ -91,8 +99,9 @@ class _Cutting:
         self.champion: Sequence[Outcome] = self.baseline
         """The champion's outcomes, as far as it has met the conversations of the baseline's."""
         self.tried: set[str] = set()
-        self.tried_texts: set[tuple[str, str]] = set()
-        """Prompts and their other texts, of people or of the system, that were compared."""
+        self.others: list[Rewrite] | None = None
+        """Whole texts with which their operations are no worse, and which were neither made champion nor rejected
+        alone; None before any was measured."""
 
     def run(self) -> Stopped:
         score = fmean(outcome.score for outcome in self.baseline)
@@ -118,10 +127,8 @@ class _Cutting:
     def _cuts(self, this_round: Round) -> Iterator[Cut]:
         settings = self._settings(this_round)
         as_much = [cut for cut, holds in settings if holds]
-        yield from as_much[:SETTINGS]
-        for name in sorted(self.tuning.prompts, key=self._spent_on, reverse=True):
-            this_round.edited = (*this_round.edited, name)
-            yield from self._other_texts(this_round, name)
+        yield from sorted([*as_much[:SETTINGS], *self._other_texts(this_round)], key=lambda cut: -cut.saved)
+        for name in self._prompts():
             cut = self._shortened(this_round, name)
             if cut is not None:
                 yield cut
@@ -149,47 +156,71 @@ class _Cutting:
         ]
         least = own.recall - self.margin if own else 0.0
         ranked = sorted(
-            ((Cut(settings=option.settings, retrieval=retrieval), retrieval) for option, retrieval in fewer),
+            (
+                (Cut(settings=option.settings, retrieval=found, saved=own.tokens - found.tokens), found)
+                for option, found in fewer
+                if own
+            ),
             key=lambda pair: (pair[1].recall < least, pair[1].tokens if pair[1].recall >= least else -pair[1].recall),
         )
         return [(cut, retrieval.recall >= least) for cut, retrieval in ranked]
 
-    def _other_texts(self, this_round: Round, name: str) -> Iterator[Cut]:
-        """Rewrites by hand, and the prompt's shorter alternatives, with which its operation is no worse."""
-        tuning, spec, text = self.tuning, self.tuning.prompts[name], self.tuning.champion[name]
-        by_hand = [rewrite for rewrite in tuning.settings.hand if rewrite.prompt == name]
+    def _other_texts(self, this_round: Round) -> list[Cut]:
+        """Rewrites by hand and shorter alternatives, the first of each prompt together, and each of the others."""
+        if self.others is None:
+            offered = [rewrite for name in self._prompts() for rewrite in self._offered(name)]
+            self.others = []
+            for number, rewrite in enumerate(offered):
+                self.tuning.step(f"round {this_round.n}: other texts", number, len(offered))
+                if self._is_no_worse(this_round, rewrite):
+                    self.others.append(rewrite)
+        first: dict[str, Rewrite] = {}
+        for rewrite in self.others:
+            first.setdefault(rewrite.prompt, rewrite)
+        together = tuple(first.values())
+        single = [(rewrite,) for rewrite in self.others if rewrite not in together]
+        return [self._whole(rewrites) for rewrites in (together, *single) if rewrites]
+
+    def _offered(self, name: str) -> list[Rewrite]:
+        spec, text = self.tuning.prompts[name], self.tuning.champion[name]
+        by_hand = [rewrite for rewrite in self.tuning.settings.hand if rewrite.prompt == name]
         shorter = [
             Rewrite(name, other, SHORTER, ANOTHER_TEXT)
             for other in sorted(spec.alternatives, key=tokens_of)
-            if tokens_of(other) < tokens_of(text) and not spec.contract.violations(other)
+            if tokens_of(other) < tokens_of(text)
         ]
-        for rewrite in (*by_hand, *shorter):
-            if (name, rewrite.text) in self.tried_texts:
-                continue
-            self.tried_texts.add((name, rewrite.text))
-            if self._is_no_worse(this_round, rewrite, self._inputs(name)):
-                yield Cut(rewrite)
+        return [rewrite for rewrite in (*by_hand, *shorter) if not spec.contract.violations(rewrite.text)]
+
+    def _whole(self, rewrites: tuple[Rewrite, ...]) -> Cut:
+        questions = sum(len(outcome.cases) for outcome in self.champion)
+        saved = sum(
+            self._executions(rewrite.prompt)
+            * (tokens_of(self.tuning.champion[rewrite.prompt]) - tokens_of(rewrite.text))
+            for rewrite in rewrites
+        )
+        return Cut(rewrites, saved=saved / max(questions, 1))
 
     def _shortened(self, this_round: Round, name: str) -> Cut | None:
         """The prompt without the pieces that its operation is no worse without; None if it needs them all."""
         tuning, spec, text = self.tuning, self.tuning.prompts[name], self.tuning.champion[name]
         pieces: list[str] = []
-        inputs = self._inputs(name)
+        this_round.edited = tuple(dict.fromkeys((*this_round.edited, name)))
         for number, piece in enumerate(candidates := removable(text, spec.contract.markers)):
             tuning.step(f"round {this_round.n}: {name} without single lines", number, len(candidates))
             shorter = without(text, [*pieces, piece])
             if shorter is None or spec.contract.violations(shorter):
                 continue
             rewrite = Rewrite(name, shorter, SHORTER, f"without: {piece}")
-            if self._is_no_worse(this_round, rewrite, inputs):
+            if self._is_no_worse(this_round, rewrite):
                 pieces.append(piece)
         return self._without(name, pieces)
 
-    def _is_no_worse(self, this_round: Round, rewrite: Rewrite, inputs: Sequence[RecordedInput]) -> bool:
+    def _is_no_worse(self, this_round: Round, rewrite: Rewrite) -> bool:
         """Whether the operation loses no more than the margin on recorded inputs; true if there are none."""
+        local, name = self.tuning.local, rewrite.prompt
+        inputs = self._inputs(name)
         if not inputs:
             return True
-        local, name = self.tuning.local, rewrite.prompt
         measure, weight = partial(local.measure, name), local.objectives[name].weight
         gain = compared(rewrite, self.tuning.champion[name], inputs, measure, weight).gain
         this_round.rewrites[rewrite.text] = RewriteRecord.of(rewrite, local=gain)
@@ -200,15 +231,18 @@ class _Cutting:
         if not pieces or shorter is None or self.tuning.prompts[name].contract.violations(shorter):
             return None
         reason = f"without {len(pieces)} lines" if len(pieces) > 1 else f"without: {pieces[0]}"
-        return Cut(Rewrite(name, shorter, SHORTER, reason), tuple(pieces))
+        return Cut((Rewrite(name, shorter, SHORTER, reason),), tuple(pieces))
 
     def _halves(self, cut: Cut) -> list[Cut]:
-        """What is tried after a text that lacks too much."""
-        if cut.rewrite is None or len(cut.pieces) < 2:
+        """What is tried after texts that lack too much."""
+        if len(cut.rewrites) > 1:
+            middle = len(cut.rewrites) // 2
+            return [self._whole(rewrites) for rewrites in (cut.rewrites[:middle], cut.rewrites[middle:])]
+        if len(cut.pieces) < 2:
             return []
         middle = len(cut.pieces) // 2
         halves = cut.pieces[:middle], cut.pieces[middle:]
-        return [half for pieces in halves if (half := self._without(cut.rewrite.prompt, pieces)) is not None]
+        return [half for pieces in halves if (half := self._without(cut.rewrites[0].prompt, pieces)) is not None]
 
     def _inputs(self, name: str) -> list[RecordedInput]:
         """Recorded inputs of a prompt's operation on which a text may be measured; none if that tells nothing."""
@@ -227,8 +261,7 @@ class _Cutting:
             return False
         self.tried.add(key)
         outcomes: list[Outcome] = []
-        what = settings_text(cut.settings) if cut.settings else f"a shorter {cut.rewrite and cut.rewrite.prompt}"
-        phase = f"round {this_round.n}: {what}"
+        phase = f"round {this_round.n}: {cut.what}"
 
         def met(count: int) -> Comparison:
             further = [outcome.conversation for outcome in self.baseline[len(outcomes) : count]]
@@ -238,18 +271,21 @@ class _Cutting:
             )
             return replace(compare(self.baseline[:count], outcomes), margin=self.margin)
 
-        if cut.rewrite is not None:
-            measured = this_round.rewrites.get(cut.rewrite.text)
+        this_round.edited = tuple(dict.fromkeys((*this_round.edited, *(one.prompt for one in cut.rewrites))))
+        for rewrite in cut.rewrites:
+            measured = this_round.rewrites.get(rewrite.text)
             local = measured.local if measured is not None else None
-            this_round.rewrites[cut.rewrite.text] = RewriteRecord.of(cut.rewrite, local=local)
+            this_round.rewrites[rewrite.text] = RewriteRecord.of(rewrite, local=local)
         decision = self._with_tokens(_looks(len(self.baseline)).first_decision(met), outcomes)
         tuning.progress(phase, outcomes, len(outcomes))
         self._note(this_round, cut, decision)
-        texts = [cut.rewrite.text] if cut.rewrite is not None else []
-        if not decision.accepted or not crown_winner(tuning, this_round, texts, candidate, cut.settings):
-            return False
-        self.champion = outcomes
-        return True
+        texts = [rewrite.text for rewrite in cut.rewrites]
+        crowned = decision.accepted and crown_winner(tuning, this_round, texts, candidate, cut.settings)
+        if crowned or len(cut.rewrites) == 1:
+            self.others = [rewrite for rewrite in self.others or () if rewrite not in cut.rewrites]
+        if crowned:
+            self.champion = outcomes
+        return crowned
 
     def _with_tokens(self, decision: GateDecision, outcomes: Sequence[Outcome]) -> GateDecision:
         """The decision, in view of the tokens that the champion took on the same conversations."""
@@ -263,22 +299,25 @@ class _Cutting:
 
     def _note(self, this_round: Round, cut: Cut, decision: GateDecision) -> None:
         gain = decision.delta if decision.outcome is not GateOutcome.INCOMPARABLE else None
-        if cut.rewrite is not None:
-            before = this_round.rewrites[cut.rewrite.text]
-            this_round.rewrites[cut.rewrite.text] = replace(before, screening=gain, gate=decision)
-        elif cut.retrieval is not None:
+        for rewrite in cut.rewrites:
+            before = this_round.rewrites[rewrite.text]
+            this_round.rewrites[rewrite.text] = replace(before, screening=gain, gate=decision)
+        if cut.retrieval is not None:
             others = [record for record in this_round.settings if record.settings != cut.settings]
             this_round.settings = [*others, Considered(cut.settings, cut.retrieval).record(decision, gain)]
 
     def _candidate(self, cut: Cut) -> Candidate:
-        texts = {cut.rewrite.prompt: cut.rewrite.text} if cut.rewrite is not None else {}
-        return {**self.tuning.champion, **texts}
+        return {**self.tuning.champion, **{rewrite.prompt: rewrite.text for rewrite in cut.rewrites}}
 
-    def _spent_on(self, name: str) -> int:
-        """Tokens of a prompt's text over all executions of its operation."""
+    def _prompts(self) -> list[str]:
+        """Names, first of the prompt whose text takes the most tokens over all executions of its operation."""
+        champion = self.tuning.champion
+        return sorted(self.tuning.prompts, key=lambda name: -self._executions(name) * tokens_of(champion[name]))
+
+    def _executions(self, name: str) -> int:
+        """Executions of a prompt's operation for the champion's outcomes."""
         operation = self.tuning.prompts[name].operation
-        executions = sum(len(outcome.graph.find_operations(name=operation)) for outcome in self.champion)
-        return executions * tokens_of(self.tuning.champion[name])
+        return sum(len(outcome.graph.find_operations(name=operation)) for outcome in self.champion)
 
 
 def _looks(total: int) -> LookSchedule:

@@ -29,7 +29,7 @@ from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import LoopResult, LoopSettings
 from tracing.llm.access import ModelAccess
 from tracing.systems.baseline import with_baseline
-from tracing.systems.protocol import MemorySystem
+from tracing.systems.protocol import MemorySystem, Stage
 
 SPLITS = world(train=4, validation=4, test=8)
 BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
@@ -114,6 +114,19 @@ def test_a_shorter_text_that_answers_worse_is_not_taken_and_lines_are_cut_as_bef
     assert result.champion_candidate == with_lines(needed)
     rewrites = [rewrite for record in result.rounds for rewrite in record.rewrites]
     assert [rewrite.local for rewrite in rewrites if rewrite.reason == ANOTHER_TEXT] == [pytest.approx(-2 / 3)]
+
+
+@pytest.mark.parametrize(("weak", "kept"), [(None, {"extract", "answer"}), ("answer", {"extract"})])
+def test_shorter_texts_of_all_prompts_are_tried_together_and_then_alone(
+    cheaper: Search, weak: Stage | None, kept: set[str]
+) -> None:
+    model = WeakModel(weak)
+    needed = WeakModel("answer").cures[0]
+    longer = {"extract": f"{IDLE[0]}\n{BASELINE['extract']}", "answer": with_lines(needed)["answer"]}
+    result = cheaper(model, {**BASELINE, **longer}, alternatives=True, tune=tuple(longer), local_objectives=False)
+    rewrites = result.rounds[0].rewrites
+    assert {(rewrite.prompt, rewrite.text) for rewrite in rewrites} == {(name, BASELINE[name]) for name in longer}
+    assert {rewrite.prompt for rewrite in rewrites if rewrite.gate is not None and rewrite.gate.accepted} == kept
 
 
 def test_a_text_by_hand_is_tried_whatever_its_length_and_kept_if_fewer_tokens_are_taken(cheaper: Search) -> None:
