@@ -214,12 +214,13 @@ def run(
 
 def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> list[str]:
     """What the user should know before the run."""
-    from experiments.running.estimate import budget_notes, margin_notes, test_notes
+    from experiments.running.estimate import budget_notes, margin_notes, test_notes, unused_notes
     from experiments.running.parts import configured_system
     from experiments.runs.config_file import anchored
 
-    test, cheaper = dataset.splits.test, settings.goal == "cheaper"
-    notes = [*dataset.notes, *(margin_notes(settings.margin, test) if cheaper else test_notes(len(test)))]
+    test = dataset.splits.test
+    cheaper = [*margin_notes(settings.margin, test), *unused_notes(settings)] if settings.goal == "cheaper" else None
+    notes = [*dataset.notes, *(test_notes(len(test)) if cheaper is None else cheaper)]
     if resumed:
         return notes  # Some is paid already.
     config = anchored(settings, Path.cwd())

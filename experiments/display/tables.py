@@ -114,7 +114,8 @@ class RunView:
                 )
 
     def verdict(self, verdict: Verdict) -> None:
-        self._say("test: ", (verdict.verdict, VERDICT_STYLES[verdict.verdict]), f" by {verdict.delta:+.3f}")
+        by = " by" if verdict.margin is None else ", score"
+        self._say("test: ", (verdict.verdict, VERDICT_STYLES[verdict.verdict]), f"{by} {verdict.delta:+.3f}")
 
     def approve(self, change: Change, before: str) -> bool:
         """Show what an accepted change is, and ask whether it becomes the champion.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from attribution.judging.metrics import LLM_JUDGE
 from experiments.running.parts import choices_of, left_out, unpriced
@@ -45,6 +46,9 @@ REMOTE_SECONDS = 1.0
 LITTLE = 0.1
 """Part of what the search can use below which it is likely to end with nothing chosen."""
 
+
+_UNUSED = "attribution", "proposers", "models.proposer", "search.selector", "search.blame"
+"""Keys of a configuration that have no part where fewer tokens are sought."""
 
 _Cost = tuple[float, float, float]
 """Calls of a prompt over some conversations, and their prompt and completion tokens."""
@@ -117,6 +121,16 @@ def margin_notes(margin: float, test: Sequence[Conversation]) -> list[str]:
         f"{questions} test questions do not show that a score is lower by less than {margin:g}, unless it rises: "
         f"replies that are all judged alike show it from {enough} on; allow a larger --margin, or take more questions"
     ]
+
+
+def unused_notes(config: RunConfig) -> list[str]:
+    """What of a configuration has no part in a run that seeks fewer tokens."""
+    default = RunConfig()
+    unused = [key for key in _UNUSED if attrgetter(key)(config) != attrgetter(key)(default)]
+    without = (
+        f"no answer is attributed and no text is written where fewer tokens are sought: without {', '.join(unused)}"
+    )
+    return [without] if unused else []
 
 
 def budget_notes(config: RunConfig, system: MemorySystem, splits: Splits) -> list[str]:

@@ -110,10 +110,12 @@ def open_parts(
     access = stack.enter_context(open_access(config, home))
     if by_hand is None and resume is not None and (resume.path / BY_HAND).is_dir():
         by_hand = resume.path / BY_HAND
-    rewrites = read_rewrites(by_hand, system.prompts) if by_hand is not None else ()
-    baseline = baseline_candidate(system.prompts)
+    baseline, limits = baseline_candidate(system.prompts), config.prompts.limits()
     check_candidate(system.prompts, baseline)
-    config.prompts.limits().check(system.prompts)
+    limits.check(system.prompts)
+    rewrites: tuple[Rewrite, ...] = ()
+    if by_hand is not None:
+        rewrites = read_rewrites(by_hand, limits.applied(system.prompts, dataset.splits.train, access.keys))
     check_tuned(config, system.prompts, rewrites, choices_of(config, system))
     if resume is not None:
         _ = access.keys  # which the run's folder has not kept

@@ -155,7 +155,11 @@ class Summary(RunFigures, RunFacts):
             f"{name} {setting_text(change.before)} → {setting_text(change.after)}"
             for name, change in self.settings.items()
         )
-        chosen = [f" Round {record.n}: {record.settings_sentence}." for record in rounds if record.accepted]
+        chosen = [
+            f" Round {record.n}: {record.settings_sentence}."
+            for record in rounds
+            if record.accepted and (gate := record.settings[-1].gate) is not None and gate.accepted
+        ]
         changed = f"Settings of the memory system were tuned too: {changes}.{''.join(chosen)}"
         if self.delta is None:
             return changed

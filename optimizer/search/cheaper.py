@@ -46,6 +46,10 @@ INPUTS = 12
 """Recorded inputs on which a text with one piece less is compared with the champion's. A choice."""
 
 NOTHING_LEFT = "nothing else could be cut"
+NO_TOKENS = (
+    "no tokens of chat models were recorded, so nothing can be seen to take fewer; let the memory system ask through "
+    "`access`, or record its own client with tracing.instrument.openai"
+)
 NOTHING_TO_LOSE = (
     "the baseline prompts score {score:.3f} on train and validation, and a margin of {margin:g} allows to lose all of "
     "that; start from prompts that answer better, or take another metric or a smaller margin"
@@ -104,6 +108,8 @@ class _Cutting:
         alone; None before any was measured."""
 
     def run(self) -> Stopped:
+        if not tokens_a_question(self.baseline):
+            return Stopped("own", NO_TOKENS)
         score = fmean(outcome.score for outcome in self.baseline)
         if score <= self.margin:
             return Stopped("own", NOTHING_TO_LOSE.format(score=score, margin=self.margin))

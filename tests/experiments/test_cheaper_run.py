@@ -109,11 +109,14 @@ def test_a_goal_that_cannot_be_sought_is_refused_before_the_first_call(
     assert (scripted_server.asked, Path("run").exists()) == (0, False)
 
 
-def test_too_few_questions_for_a_margin_are_told_before_the_run(memtune: MemtuneCommand) -> None:
-    memtune.configure("run.yaml", "system: rag\nlimits: {conversations: 12, questions: 1}\n")
-    code, out, err = memtune("run", "run.yaml", "--goal", "cheaper", "--dry-run")
+def test_too_few_questions_for_a_margin_and_keys_without_a_part_are_told_before_the_run(
+    memtune: MemtuneCommand,
+) -> None:
+    memtune.configure("run.yaml", "system: rag\nlimits: {conversations: 12, questions: 1}\nproposers: [bank]\n")
+    code, out, err = memtune("run", "run.yaml", "--goal", "cheaper", "--selector", "all", "--dry-run")
     assert code == 0, err
     text = " ".join(out.split())
+    assert "no text is written where fewer tokens are sought: without proposers, search.selector " in text
     assert "test questions do not show that a score is lower by less than 0.02, unless it rises" in text
     assert "replies that are all judged alike show it from 133 on" in text
     assert "would be found in" not in text

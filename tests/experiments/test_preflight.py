@@ -71,6 +71,13 @@ def candidates_that_break_their_contract() -> list[str]:
     return ["--rewrites", "answer.txt"]
 
 
+def candidate_without_a_pinned_line() -> list[str]:
+    with Path("run.yaml").open("a") as file:
+        file.write("prompts: {pinned: {answer: ['Answer in a few words:']}}\n")
+    Path("answer.txt").write_text("{context}\n{question}\nAnswer:")
+    return ["--rewrites", "answer.txt"]
+
+
 def weights_that_are_not_here() -> list[str]:
     text = Path("run.yaml").read_text()
     task = text.index("  task:")
@@ -123,6 +130,7 @@ def proposer_whose_module_fails() -> list[str]:
         out_that_is_taken,
         candidates_for_no_prompt,
         candidates_that_break_their_contract,
+        candidate_without_a_pinned_line,
         prompts_that_lack_one,
         prompts_that_break_their_contract,
         weights_that_are_not_here,

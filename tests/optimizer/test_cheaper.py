@@ -141,6 +141,15 @@ def test_a_text_by_hand_is_tried_whatever_its_length_and_kept_if_fewer_tokens_ar
     assert not any(line in result.champion_candidate["answer"] for line in IDLE)
 
 
+def test_a_text_by_hand_that_breaks_its_contract_is_never_sent(
+    cheaper: Search, scripted_server: ScriptedServer
+) -> None:
+    leaking = Rewrite("answer", with_lines("As for ochretrain0:")["answer"], HAND, "by hand: leaking.txt")
+    result = cheaper(WeakModel(), with_lines(IDLE[0]), hand=(leaking,), tune=("answer",))
+    assert result.champion_candidate == with_lines()
+    assert not any("As for ochretrain0:" in str(body["messages"]) for body in scripted_server.requests)
+
+
 def test_a_context_is_trimmed_where_as_much_is_retrieved_in_fewer_tokens(
     cheaper: Search, scripted_server: ScriptedServer
 ) -> None:
@@ -241,6 +250,13 @@ def test_nothing_is_cut_of_prompts_that_score_no_more_than_the_margin(cheaper: S
     assert result.champion_candidate == with_lines(*IDLE)
     assert str(result.stopped).startswith("the baseline prompts score 0.500 on train and validation, and a margin of ")
     assert result.verdict == "inconclusive"
+
+
+def test_nothing_is_cut_where_no_tokens_were_recorded(cheaper: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("optimizer.search.cheaper.tokens_a_question", lambda outcomes: 0.0)
+    result = cheaper(WeakModel(), with_lines(*IDLE))
+    assert result.champion_candidate == with_lines(*IDLE)
+    assert str(result.stopped).startswith("no tokens of chat models were recorded")
 
 
 def test_so_many_equal_questions_are_the_fewest_that_show_it() -> None:
