@@ -47,7 +47,7 @@ LITTLE = 0.1
 """Part of what the search can use below which it is likely to end with nothing chosen."""
 
 
-_UNUSED = "attribution", "proposers", "models.proposer", "search.selector", "search.blame"
+_UNUSED = "proposers", "models.proposer", "search.selector", "search.blame"
 """Keys of a configuration that have no part where fewer tokens are sought."""
 
 _Cost = tuple[float, float, float]
@@ -127,10 +127,9 @@ def unused_notes(config: RunConfig) -> list[str]:
     """What of a configuration has no part in a run that seeks fewer tokens."""
     default = RunConfig()
     unused = [key for key in _UNUSED if attrgetter(key)(config) != attrgetter(key)(default)]
-    without = (
-        f"no answer is attributed and no text is written where fewer tokens are sought: without {', '.join(unused)}"
+    return (
+        [f"fewer tokens are sought by cuts, not by blame or an author: without {', '.join(unused)}"] if unused else []
     )
-    return [without] if unused else []
 
 
 def budget_notes(config: RunConfig, system: MemorySystem, splits: Splits) -> list[str]:

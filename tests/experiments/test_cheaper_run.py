@@ -44,7 +44,7 @@ def test_a_run_for_fewer_tokens_says_what_was_saved_and_how_sure_it_is(
         "system: rag\nsystem_settings: {chunk_tokens: 40, top_k: 3}\nlimits: {conversations: 14, questions: 2}\n"
         "search: {settings: {top_k: [1]}}\nprompts: {start: start}\n",
     )
-    code, out, err = memtune("run", "run.yaml", "--goal", "cheaper", "--margin", "0.4", "--out", "run", "--quiet")
+    code, out, err = memtune("run", "run.yaml", "--goal", "cheaper", "--margin", "0.4", "--out", "run")
     assert code == 0, err
     assert "\ncheaper: " in out
     folder = RunFolder(Path("run"))
@@ -62,14 +62,17 @@ def test_a_run_for_fewer_tokens_says_what_was_saved_and_how_sure_it_is(
     assert summary.saving_sentence in page.text
     assert summary.settings_sentence is not None
     assert summary.settings_sentence in page.text
+    assert "none promises more" not in summary.settings_sentence
+    assert f"test: cheaper, score {summary.delta:+.3f}" in err
     for whose in ("prompts", "settings"):
         saved = 1 - summary.tokens_per_question[f"{whose}_alone"] / before
         assert 0 < saved < 1 - after / before
         assert f"the {whose} alone make " in summary.settings_sentence
         assert f"with {saved:.0%} fewer tokens" in summary.settings_sentence
     assert "Score and cost" in page.text
+    assert page.text.count("the gain is in mean score over the baseline.") == 2
     assert "(the champion)" in page.text
-    assert "No wrong answer was attributed: fewer tokens are sought" in page.text
+    assert "The search attributed no wrong answer: fewer tokens are sought" in page.text
     assert "Blame by round" not in (folder.path / "report.html").read_text()
     # Of the comparison with another run, and in MLflow.
     code, out, _ = memtune("compare", "run", "run")
@@ -116,7 +119,7 @@ def test_too_few_questions_for_a_margin_and_keys_without_a_part_are_told_before_
     code, out, err = memtune("run", "run.yaml", "--goal", "cheaper", "--selector", "all", "--dry-run")
     assert code == 0, err
     text = " ".join(out.split())
-    assert "no text is written where fewer tokens are sought: without proposers, search.selector " in text
+    assert "fewer tokens are sought by cuts, not by blame or an author: without proposers, search.selector " in text
     assert "test questions do not show that a score is lower by less than 0.02, unless it rises" in text
     assert "replies that are all judged alike show it from 133 on" in text
     assert "would be found in" not in text
