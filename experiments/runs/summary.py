@@ -158,7 +158,7 @@ class Summary(RunFigures, RunFacts):
         chosen = [
             f" Round {record.n}: {record.settings_sentence}."
             for record in rounds
-            if record.accepted and (gate := record.settings[-1].gate) is not None and gate.accepted
+            if any(tried.gate is not None and tried.gate.accepted for tried in record.settings)
         ]
         changed = f"Settings of the memory system were tuned too: {changes}.{''.join(chosen)}"
         if self.delta is None:
