@@ -12,6 +12,7 @@ from experiments.running.parts import choices_of, left_out, unpriced
 from experiments.runs.config import RunConfig
 from optimizer.evaluation.scores import Setting, Splits
 from optimizer.gating.verdict import fewest_conversations, fewest_questions
+from optimizer.proposers.reflection import CHANGES, REQUESTS
 from optimizer.search.closed_loop import FINALISTS
 from optimizer.search.joint_choice import MOST
 from optimizer.search.measured_texts import MOST_INPUTS
@@ -37,6 +38,9 @@ CONTEXT_TOKENS = 160
 
 JUDGE_PROMPT_TOKENS, JUDGE_REPLY_TOKENS = 280, 40
 """Of a model that judges by label; by margin it writes a single token."""
+
+AUTHOR_PROMPT_TOKENS, AUTHOR_REPLY_TOKENS = 1000, 200
+"""Of a request to an author: the prompt with three failures, and a few lines."""
 
 EMBEDDED_READ, EMBEDDED_WRITE = 140.0, 60.0
 """Tokens per second of the default embedded model on the two cores of docs/results.md, six replies written together."""
@@ -209,7 +213,8 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
     Counted are: every split with the baseline; in each round all rewrites on the conversations they are screened on,
     the finalists on the validation split and a new champion on the train split; and the champion on the test split. In
     a round of a local search: reruns on recorded inputs, and the joint choice on train and validation, of settings too
-    where they may be tuned. Of several optimizers, each is counted.
+    where they may be tuned. Of several optimizers, each is counted. An author that is a model of its own is asked as
+    often as if it brought nothing.
     """
     rounds = config.planned_rounds
     screened = min(1.0, SCREENED / len(splits.train)) * config.proposals
@@ -219,6 +224,10 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
     charges: list[_Charge] = []
     names = optimizers_of(config.optimizer)
     for name in names:
+        if (author := config.models.proposer) is not None:
+            texts = REWRITES if name == LOCAL_SEARCH else config.proposals * len(system.prompts)
+            requests = rounds * REQUESTS * math.ceil(texts / CHANGES)
+            charges.append((author, requests, (1, AUTHOR_PROMPT_TOKENS, AUTHOR_REPLY_TOKENS)))
         if name != LOCAL_SEARCH:
             passes["train"] += rounds * (screened + 1)
             passes["validation"] += rounds * finalists

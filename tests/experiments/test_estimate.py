@@ -106,3 +106,19 @@ def test_money_follows_the_prices_and_an_endpoint_is_not_timed_like_the_embedded
     found = estimate(config, open_system(config.system), load_dataset(config).splits)
     assert found.money == pytest.approx((found.prompt_tokens * 2 + found.completion_tokens * 8) / 1e6, rel=1e-3)
     assert found.minutes < predicted(rounds=1).minutes
+
+
+def test_an_author_of_its_own_is_predicted_to_be_asked_and_paid(tmp_path: Path) -> None:
+    """A dear author cost more than `at most`, beside a task model without a price."""
+    path = tmp_path / "authored.yaml"
+    path.write_text("system: rag\nmodels: {proposer: {model: a, base_url: 'http://h/v1', price_in: 10, price_out: 40}}")
+
+    def asked(rounds: int, **more: object) -> Estimate:
+        config = load_config(str(path), overrides={"rounds": rounds, **more})
+        return estimate(config, open_system(config.system), load_dataset(config).splits)
+
+    assert asked(0).money == 0
+    # 24 texts of at most three lines, each asked for twice; a request reads 1,000 tokens and writes 200.
+    assert asked(2).money == pytest.approx(2 * 16 * (1000 * 10 + 200 * 40) / 1e6)
+    assert asked(2).calls - predicted(system="rag", rounds=2).calls == 2 * 16
+    assert asked(1, optimizer="gepa", proposals=6).money == pytest.approx(4 * (1000 * 10 + 200 * 40) / 1e6)
