@@ -89,6 +89,7 @@ def run_costs(result: LoopResult) -> dict[str, float]:
     parts = result.search.by_optimizer if result.search is not None else {}
     named = {re.sub(r"[^\w.-]", "-", name): cost for name, cost in parts.items()}
     return {
+        **({"spending/run_money": calls.money} if calls.money is not None else {}),
         "spending/run_calls_made": calls.made,
         "spending/run_calls_cached": calls.cached,
         "spending/run_calls_without_reuse": calls.without_reuse,
