@@ -33,7 +33,10 @@ ENOUGH_QUESTIONS = 200
 """Questions after which no further conversation is asked about, since each option takes time. A choice."""
 
 NOTHING_NEEDED = "no question names evidence turns and no turn states an answer, so nothing tells what retrieves more"
-UNSEEN = "what answers are given cannot be seen: the system asks a client of its own, or records no context"
+UNSEEN = (
+    "what answers are given cannot be seen: the system asks a model before it retrieves or a client of its own, or "
+    "records no context"
+)
 
 
 class Considered(NamedTuple):

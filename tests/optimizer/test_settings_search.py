@@ -198,6 +198,14 @@ def test_a_system_with_a_client_of_its_own_is_not_run_on_to_measure_what_it_retr
     assert OwnClient.calls == 1
 
 
+class AsksFirst(FactMemory):
+    """Has a model say what to look for."""
+
+    def answer(self, memory: Any, question: Any, candidate: Any, access: Any) -> Any:
+        access.task.chat([{"role": "user", "content": question.question}], max_tokens=8)
+        return super().answer(memory, question, candidate, access)
+
+
 class FailsAtTwo(FactMemory):
     """Cannot answer with two memories."""
 
@@ -230,10 +238,12 @@ def test_where_nothing_can_be_measured_no_setting_is_tried_and_the_round_says_wh
         )
         for conversation in SPLITS.train
     ]
-    own = evaluator.of(OwnClient(near=2.0))
+    own, asks_first = evaluator.of(OwnClient(near=2.0)), evaluator.of(AsksFirst(near=2.0))
+    unseen = "what answers are given cannot be seen: the system asks a model before it retrieves or a client of its own"
     for base, conversations, reason in (
         (evaluator, unanswered, "no question names evidence turns and no turn states an answer, so nothing tells"),
-        (own, SPLITS.train, "what answers are given cannot be seen: the system asks a client of its own"),
+        (own, SPLITS.train, unseen),
+        (asks_first, SPLITS.train, unseen),
     ):
         known = variants_of(base, {"top_k": [2]}, made=type(base.system))
         before, considered = considered_settings(known, (BASELINE, known.own), conversations)
