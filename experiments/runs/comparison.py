@@ -136,7 +136,7 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
     ]
     yield "not beaten", "; ".join(best) or "–"
     yield (
-        "rewrites accepted",
+        "accepted",
         f"{sum(row.accepted for row in summary.rounds)} of {len(summary.rounds)} rounds",
     )
     yield "calls made", f"{summary.calls.made:,}"

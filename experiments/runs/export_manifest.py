@@ -89,7 +89,7 @@ def system_settings(folder: RunFolder, summary: Summary | None) -> dict[str, Any
 
 
 def _of_settings(summary: Summary) -> list[str]:
-    if summary.settings_sentence is None:
+    if not summary.settings:
         return []
     return [f"{summary.settings_sentence} These prompts were measured with these settings: use both."]
 

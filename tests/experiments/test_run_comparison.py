@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from html_pages import Page
 from memtune_command import Command, MemtuneCommand
-from run_shapes import run_folder
+from run_shapes import loop_result, run_folder
 
 from experiments.runs.cases_file import CaseBlame, CaseReply, RunCase, read_cases, write_cases
 from experiments.runs.comparison import flips_of
+from experiments.runs.export_manifest import manifest_of
 from experiments.runs.folder import RunFolder
 from optimizer.evaluation.scores import SplitName
+from optimizer.gating.gate import GateDecision, GateOutcome
+from optimizer.tuning.round import SettingsRecord
 from tracing.errors import RunError
 
 PAGE = "traces/key/c-1.html"
@@ -116,3 +120,20 @@ def test_a_run_without_its_cases_is_compared_in_all_else_and_one_run_alone_is_re
     assert "The questions are not compared" in command("compare", *names)[1]
     code, _, err = command("compare", names[0])
     assert (code, "give two or more runs" in err) == (2, True)
+
+
+def test_a_round_counts_as_accepted_without_a_rewrite_and_unchanged_settings_are_no_caveat_of_an_export(
+    tmp_path: Path, command: Command
+) -> None:
+    result = loop_result()
+    unseen = SettingsRecord(
+        {"top_k": 2}, (), None, None, None, GateDecision(GateOutcome.NOT_TRIED, "nothing can be seen")
+    )
+    result = replace(result, rounds=(replace(result.rounds[0], settings=(unseen,)), *result.rounds[1:]))
+    folders = [run_folder(tmp_path / "home", second, result=result) for second in (0, 1)]
+    _, out, _ = command("compare", *(str(folder.path) for folder in folders))
+    assert "rewrites accepted" not in out
+    assert "1 of 2 rounds" in out
+    summary = folders[0].summary()
+    assert str(summary.settings_sentence).startswith("No setting of the memory system was changed")
+    assert not any("settings" in caveat for caveat in manifest_of(folders[0], summary)["caveats"])
