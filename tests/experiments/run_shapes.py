@@ -39,7 +39,7 @@ def loop_result(*, verdict: str | None = "improved", stopped: str = "all rounds 
         power=0.64 if met else None,
         rounds=(record(1, accepted=True, champion=TUNED), record(2, accepted=False, champion=TUNED)) if met else (),
         stopped=Stopped.read(stopped),
-        calls=CallCounts(made=700, cached=300, without_reuse=2600, money=0.25),
+        calls=CallCounts(made=700, cached=300, without_reuse=2600),
         tokens_per_question={"baseline": 310.5, "champion": 322.0} if met else {},
     )
 
