@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,9 @@ _MORE = 4
 _ENDPOINT_TOKENS = _MORE**2 * REPLY_TOKENS
 """The longest reply asked of an endpoint: room for a model that reasons at length."""
 
+FAILURES, REST_S = 3, 300.0
+"""Calls that fail one after the other, each tried several times, until an author rests, and for how long."""
+
 _TAIL, _TIMES = 60, 3
 """The last characters of a reply, and how often it has them if it goes in circles."""
 
@@ -40,7 +44,8 @@ class Author:
 
     A reply that is cut short is asked for again with more room: up to a quarter of the context of an embedded model,
     and up to 11,200 tokens of an endpoint; unless it repeats itself, which more room would not end. One that is still
-    cut short, or empty, or refused, becomes an empty text; the first of each kind is logged as a warning.
+    cut short, or empty, or refused, becomes an empty text; the first of each kind is logged as a warning. Where calls
+    fail one after the other, none is made for five minutes, so that other sources of texts have their turn.
 
     Args:
         model: the model that writes.
@@ -56,6 +61,7 @@ class Author:
         self._waits, self._requests = waits, 0
         self.most = model.settings.context // 4 if model.settings.embedded else _ENDPOINT_TOKENS
         self._reasons: set[str] = set()
+        self._failures, self._rests_until = 0, 0.0
 
     def chat(
         self, messages: Sequence[Mapping[str, str]], *, max_tokens: int = REPLY_TOKENS, **options: Any
@@ -65,7 +71,12 @@ class Author:
         Args:
             max_tokens: maximum length of the first reply.
             options: further ones of `ChatModel.chat`, whose errors are raised.
+
+        Raises:
+            ModelError: the call failed, or the author rests.
         """
+        if time.monotonic() < self._rests_until:
+            raise ModelError(f"the last {FAILURES} calls of the proposer failed")
         if self._waits is not None:
             self._waits(self._requests)
         self._requests += 1
@@ -76,13 +87,14 @@ class Author:
                 reply = self.model.chat(messages, max_tokens=limit, whole=False, **options)
             except ModelError as error:
                 if reply is None:
-                    self.tell("failed", f"the call failed: {in_one_line(error)}")
+                    self._note_failure(error)
                     raise
                 # The endpoint does not allow so long a reply.
                 break
             if reply.finish_reason != "length" or limit >= self.most or goes_in_circles(reply.text):
                 break
             limit = min(_MORE * limit, self.most)
+        self._failures = 0
         text = reply.text.strip()
         if reply.finish_reason == "length":
             cut = f"the reply was cut short at {reply.completion_tokens or limit} tokens"
@@ -99,6 +111,15 @@ class Author:
         except ModelError:
             return ""
         return reply.text
+
+    def _note_failure(self, error: ModelError) -> None:
+        self._failures += 1
+        self.tell("failed", f"the call failed: {in_one_line(error)}")
+        if self._failures >= FAILURES:
+            self._failures, self._rests_until = 0, time.monotonic() + REST_S
+            self.tell(
+                "rests", f"{FAILURES} calls failed one after the other, so none is made for {REST_S / 60:g} minutes"
+            )
 
     def tell(self, kind: str, what: str) -> None:
         """Log why there is no text; once for each kind of reason."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from scripted_server import Reply, ScriptedServer
 
-from optimizer.proposers.author import Author, goes_in_circles
+from optimizer.proposers.author import FAILURES, REST_S, Author, goes_in_circles
 from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess
 from tracing.llm.capabilities import THINKING_TOKENS
@@ -115,6 +117,20 @@ def test_an_endpoint_that_allows_no_longer_reply_is_asked_once_more_and_no_furth
     assert asked(open_access(retries=0)) == ""
     assert scripted_server.count == 2
     assert "cut short" in caplog.text
+
+
+def test_an_author_that_fails_again_and_again_rests(
+    scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted_server.script = lambda body: Reply("no", status=403)
+    author = Author(open_access(retries=0).proposer)
+    texts = [author.text("Write a prompt.", temperature=0.7, sample=n) for n in range(FAILURES + 4)]
+    assert (set(texts), scripted_server.count) == ({""}, FAILURES)
+    # Later it is asked again.
+    rested = time.monotonic() + REST_S
+    monkeypatch.setattr("optimizer.proposers.author.time", SimpleNamespace(monotonic=lambda: rested))
+    scripted_server.script = lambda body: "The prompt"
+    assert author.text("Write a prompt.", temperature=0.7, sample=9) == "The prompt"
 
 
 def test_a_spent_budget_is_let_through(
