@@ -6,13 +6,11 @@ add up. The gate asks whether its score is lower by less than the margin.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from optimizer.evaluation.evaluator import Outcome, tokens_a_question
-from optimizer.evaluation.scores import Settings, settings_text
 from optimizer.gating.gate import (
     FIRST_LOOK,
     SLACK,
@@ -24,26 +22,13 @@ from optimizer.gating.gate import (
     compare,
     half_then_all,
 )
-from optimizer.objectives.objective import RecordedInput
-from optimizer.objectives.retrieval import Retrieval
-from optimizer.proposers.rewrites import ANOTHER_TEXT, Rewrite
-from optimizer.proposers.shortening import removable, without
-from optimizer.racing.local_scores import alternating, compared
-from optimizer.search.retrieved_settings import Considered, considered_settings
+from optimizer.search.cuts import Cut, Cuts
+from optimizer.search.retrieved_settings import Considered
 from optimizer.search.rounds import Rounds, crown_winner, shuffled
 from optimizer.tuning.round import RewriteRecord, Round
 from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.tuning import Tuning
-from tracing.systems.prompts import Candidate, tokens_of
-
-SHORTER = "shorter"
-"""The source of rewrites that only lack something."""
-
-SETTINGS = 3
-"""Settings that meet whole conversations in a round, of those that retrieve as much, and of the others. A choice."""
-
-INPUTS = 12
-"""Recorded inputs on which a text with one piece less is compared with the champion's. A choice."""
+from tracing.systems.prompts import Candidate
 
 NOTHING_LEFT = "nothing else could be cut"
 NO_TOKENS = (
@@ -54,31 +39,6 @@ NOTHING_TO_LOSE = (
     "the baseline prompts score {score:.3f} on train and validation, and a margin of {margin:g} allows to lose all of "
     "that; start from prompts that answer better, or take another metric or a smaller margin"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """What could be cut of the champion: prompts, or what is retrieved under other settings.
-
-    Attributes:
-        rewrites: the shorter texts, each of another prompt; none if settings change.
-        pieces: that the one text lacks, the longest first; none if it is another text.
-        settings: that differ from the champion's.
-        retrieval: what is retrieved under them.
-        saved: tokens of contexts or whole texts that it saves a question, estimated.
-    """
-
-    rewrites: tuple[Rewrite, ...] = ()
-    pieces: tuple[str, ...] = ()
-    settings: Settings = field(default_factory=dict)
-    retrieval: Retrieval | None = None
-    saved: float = 0.0
-
-    @property
-    def what(self) -> str:
-        """In a few words."""
-        prompts = " and ".join(rewrite.prompt for rewrite in self.rewrites)
-        return f"a shorter {prompts}" if prompts else settings_text(self.settings)
 
 
 def cheaper_search(tuning: Tuning) -> Stopped:
@@ -100,12 +60,8 @@ class _Cutting:
         self.tuning, self.margin = tuning, tuning.settings.margin or 0.0
         seed = tuning.settings.seed
         self.baseline = [*shuffled(tuning.outcomes("validation"), seed), *shuffled(tuning.outcomes("train"), seed)]
-        self.champion: Sequence[Outcome] = self.baseline
-        """The champion's outcomes, as far as it has met the conversations of the baseline's."""
+        self.cuts = Cuts(tuning, self.margin, self.baseline)
         self.tried: set[str] = set()
-        self.others: list[Rewrite] | None = None
-        """Whole texts with which their operations are no worse, and which were neither made champion nor rejected
-        alone; None before any was measured."""
 
     def run(self) -> Stopped:
         if not tokens_a_question(self.baseline):
@@ -122,142 +78,13 @@ class _Cutting:
 
     def _go_through(self, this_round: Round) -> bool:
         """Whether something was cut."""
-        for cut in self._cuts(this_round):
+        for cut in self.cuts.of_round(this_round):
             waiting = [cut]
             for smaller in waiting:
                 if self._is_crowned(this_round, smaller):
                     return True
-                waiting += self._halves(smaller)
+                waiting += self.cuts.halves(smaller)
         return False
-
-    def _cuts(self, this_round: Round) -> Iterator[Cut]:
-        settings = self._settings(this_round)
-        as_much = [cut for cut, holds in settings if holds]
-        yield from sorted([*as_much[:SETTINGS], *self._other_texts(this_round)], key=lambda cut: -cut.saved)
-        for name in self._prompts():
-            cut = self._shortened(this_round, name)
-            if cut is not None:
-                yield cut
-        yield from [cut for cut, holds in settings if not holds][:SETTINGS]
-
-    def _settings(self, this_round: Round) -> list[tuple[Cut, bool]]:
-        """Settings under which fewer tokens are retrieved, and whether as much of what is needed is, best first."""
-        tuning, variants = self.tuning, self.tuning.variants
-        if variants is None:
-            return []
-        phase = f"round {this_round.n}: what other settings retrieve"
-        champion = tuning.champion, tuning.champion_settings
-        conversations = [outcome.conversation for outcome in self.baseline]
-        own, considered = considered_settings(variants, champion, conversations, partial(tuning.step, phase))
-        this_round.retrieved = own
-        if own is not None or this_round.n == 1:
-            this_round.settings += map(Considered.not_tried, considered)
-        retrieved = {option.retrieval: option for option in reversed(considered) if option.retrieval}
-        fewer = [
-            (option, retrieval)
-            for retrieval, option in retrieved.items()
-            if own
-            and retrieval.tokens < own.tokens
-            and not any(other.covers(retrieval) for other in retrieved if other != retrieval)
-        ]
-        least = own.recall - self.margin if own else 0.0
-        ranked = sorted(
-            (
-                (Cut(settings=option.settings, retrieval=found, saved=own.tokens - found.tokens), found)
-                for option, found in fewer
-                if own
-            ),
-            key=lambda pair: (pair[1].recall < least, pair[1].tokens if pair[1].recall >= least else -pair[1].recall),
-        )
-        return [(cut, retrieval.recall >= least) for cut, retrieval in ranked]
-
-    def _other_texts(self, this_round: Round) -> list[Cut]:
-        """Rewrites by hand and shorter alternatives, the first of each prompt together, and each of the others."""
-        if self.others is None:
-            offered = [rewrite for name in self._prompts() for rewrite in self._offered(name)]
-            self.others = []
-            for number, rewrite in enumerate(offered):
-                self.tuning.step(f"round {this_round.n}: other texts", number, len(offered))
-                if self._is_no_worse(this_round, rewrite):
-                    self.others.append(rewrite)
-        first: dict[str, Rewrite] = {}
-        for rewrite in self.others:
-            first.setdefault(rewrite.prompt, rewrite)
-        together = tuple(first.values())
-        single = [(rewrite,) for rewrite in self.others if rewrite not in together]
-        return [self._whole(rewrites) for rewrites in (together, *single) if rewrites]
-
-    def _offered(self, name: str) -> list[Rewrite]:
-        spec, text = self.tuning.prompts[name], self.tuning.champion[name]
-        by_hand = [rewrite for rewrite in self.tuning.settings.hand if rewrite.prompt == name]
-        shorter = [
-            Rewrite(name, other, SHORTER, ANOTHER_TEXT)
-            for other in sorted(spec.alternatives, key=tokens_of)
-            if tokens_of(other) < tokens_of(text)
-        ]
-        return [rewrite for rewrite in (*by_hand, *shorter) if not spec.contract.violations(rewrite.text)]
-
-    def _whole(self, rewrites: tuple[Rewrite, ...]) -> Cut:
-        questions = sum(len(outcome.cases) for outcome in self.champion)
-        saved = sum(
-            self._executions(rewrite.prompt)
-            * (tokens_of(self.tuning.champion[rewrite.prompt]) - tokens_of(rewrite.text))
-            for rewrite in rewrites
-        )
-        return Cut(rewrites, saved=saved / max(questions, 1))
-
-    def _shortened(self, this_round: Round, name: str) -> Cut | None:
-        """The prompt without the pieces that its operation is no worse without; None if it needs them all."""
-        tuning, spec, text = self.tuning, self.tuning.prompts[name], self.tuning.champion[name]
-        pieces: list[str] = []
-        this_round.edited = tuple(dict.fromkeys((*this_round.edited, name)))
-        for number, piece in enumerate(candidates := removable(text, spec.contract.markers)):
-            tuning.step(f"round {this_round.n}: {name} without single lines", number, len(candidates))
-            shorter = without(text, [*pieces, piece])
-            if shorter is None or spec.contract.violations(shorter):
-                continue
-            rewrite = Rewrite(name, shorter, SHORTER, f"without: {piece}")
-            if self._is_no_worse(this_round, rewrite):
-                pieces.append(piece)
-        return self._without(name, pieces)
-
-    def _is_no_worse(self, this_round: Round, rewrite: Rewrite) -> bool:
-        """Whether the operation loses no more than the margin on recorded inputs; true if there are none."""
-        local, name = self.tuning.local, rewrite.prompt
-        inputs = self._inputs(name)
-        if not inputs:
-            return True
-        measure, weight = partial(local.measure, name), local.objectives[name].weight
-        gain = compared(rewrite, self.tuning.champion[name], inputs, measure, weight).gain
-        this_round.rewrites[rewrite.text] = RewriteRecord.of(rewrite, local=gain)
-        return gain >= -self.margin
-
-    def _without(self, name: str, pieces: Sequence[str]) -> Cut | None:
-        shorter = without(self.tuning.champion[name], pieces)
-        if not pieces or shorter is None or self.tuning.prompts[name].contract.violations(shorter):
-            return None
-        reason = f"without {len(pieces)} lines" if len(pieces) > 1 else f"without: {pieces[0]}"
-        return Cut((Rewrite(name, shorter, SHORTER, reason),), tuple(pieces))
-
-    def _halves(self, cut: Cut) -> list[Cut]:
-        """What is tried after texts that lack too much."""
-        if len(cut.rewrites) > 1:
-            middle = len(cut.rewrites) // 2
-            return [self._whole(rewrites) for rewrites in (cut.rewrites[:middle], cut.rewrites[middle:])]
-        if len(cut.pieces) < 2:
-            return []
-        middle = len(cut.pieces) // 2
-        halves = cut.pieces[:middle], cut.pieces[middle:]
-        return [half for pieces in halves if (half := self._without(cut.rewrites[0].prompt, pieces)) is not None]
-
-    def _inputs(self, name: str) -> list[RecordedInput]:
-        """Recorded inputs of a prompt's operation on which a text may be measured; none if that tells nothing."""
-        local = self.tuning.local
-        if name not in local.objectives or not self.tuning.settings.local_objectives:
-            return []
-        inputs = alternating(local.inputs(name, self.champion), self.tuning.settings.seed)[:INPUTS]
-        is_rerun = inputs and local.reruns_as_recorded(name, self.tuning.champion[name], inputs[0])
-        return inputs if is_rerun else []
 
     def _is_crowned(self, this_round: Round, cut: Cut) -> bool:
         """Compare a cut with the baseline, and make it the champion if the gate accepts it."""
@@ -287,10 +114,7 @@ class _Cutting:
         self._note(this_round, cut, decision)
         texts = [rewrite.text for rewrite in cut.rewrites]
         crowned = decision.accepted and crown_winner(tuning, this_round, texts, candidate, cut.settings)
-        if crowned or len(cut.rewrites) == 1:
-            self.others = [rewrite for rewrite in self.others or () if rewrite not in cut.rewrites]
-        if crowned:
-            self.champion = outcomes
+        self.cuts.note(cut, outcomes, crowned=crowned)
         return crowned
 
     def _with_tokens(self, decision: GateDecision, outcomes: Sequence[Outcome]) -> GateDecision:
@@ -298,8 +122,8 @@ class _Cutting:
         if decision.outcome is GateOutcome.INCOMPARABLE:
             return decision
         # Both have met the first conversations of one order.
-        both = min(len(self.champion), len(outcomes))
-        before, after = tokens_a_question(self.champion[:both]), tokens_a_question(outcomes[:both])
+        both = min(len(self.cuts.champion), len(outcomes))
+        before, after = tokens_a_question(self.cuts.champion[:both]), tokens_a_question(outcomes[:both])
         outcome = GateOutcome.NOT_FEWER if decision.accepted and after >= before else decision.outcome
         return replace(decision, outcome=outcome, detail=f"{after / before - 1:+.0%} tokens, {decision.detail}")
 
@@ -314,16 +138,6 @@ class _Cutting:
 
     def _candidate(self, cut: Cut) -> Candidate:
         return {**self.tuning.champion, **{rewrite.prompt: rewrite.text for rewrite in cut.rewrites}}
-
-    def _prompts(self) -> list[str]:
-        """Names, first of the prompt whose text takes the most tokens over all executions of its operation."""
-        champion = self.tuning.champion
-        return sorted(self.tuning.prompts, key=lambda name: -self._executions(name) * tokens_of(champion[name]))
-
-    def _executions(self, name: str) -> int:
-        """Executions of a prompt's operation for the champion's outcomes."""
-        operation = self.tuning.prompts[name].operation
-        return sum(len(outcome.graph.find_operations(name=operation)) for outcome in self.champion)
 
 
 def _looks(total: int) -> LookSchedule:

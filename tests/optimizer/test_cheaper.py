@@ -94,7 +94,7 @@ def test_lines_that_answers_do_not_need_are_cut_and_the_one_they_need_stays(chea
     assert str(result.stopped) == "nothing else could be cut"
     # What each line brings is told: without this one the operation fails on its recorded inputs.
     lines = {rewrite.reason: rewrite.local for record in result.rounds for rewrite in record.rewrites}
-    assert lines[f"without: {needed}"] == pytest.approx(-2 / 3)
+    assert lines[f"without: {needed}, and 1 before it"] == pytest.approx(-2 / 3)
     assert lines[f"without: {IDLE[0]}"] == 0
 
 
@@ -133,10 +133,9 @@ def test_a_text_by_hand_is_tried_whatever_its_length_and_kept_if_fewer_tokens_ar
     polite = Rewrite("answer", with_lines(*IDLE)["answer"], HAND, "by hand: polite.txt")
     short = Rewrite("answer", with_lines(IDLE[1])["answer"], HAND, "by hand: short.txt")
     result = cheaper(WeakModel(), with_lines(IDLE[0]), hand=(polite, short), tune=("answer",), local_objectives=False)
-    decided = {rewrite.reason: rewrite.gate for record in result.rounds for rewrite in record.rewrites}
-    assert decided[polite.reason] is not None
-    assert decided[polite.reason].outcome is GateOutcome.NOT_FEWER
-    assert decided[short.reason].accepted
+    gates = [(rewrite.reason, rewrite.gate) for record in result.rounds for rewrite in record.rewrites if rewrite.gate]
+    assert (polite.reason, GateOutcome.NOT_FEWER) in [(reason, gate.outcome) for reason, gate in gates]
+    assert (short.reason, GateOutcome.ACCEPTED) in [(reason, gate.outcome) for reason, gate in gates]
     # In a further round its own line was cut.
     assert not any(line in result.champion_candidate["answer"] for line in IDLE)
 
