@@ -90,6 +90,7 @@ def run_costs(result: LoopResult) -> dict[str, float]:
     named = {re.sub(r"[^\w.-]", "-", name): cost for name, cost in parts.items()}
     return {
         **({"spending/run_money": calls.money} if calls.money is not None else {}),
+        **{f"spending/{side}_tokens_per_question": tokens for side, tokens in result.tokens_per_question.items()},
         "spending/run_calls_made": calls.made,
         "spending/run_calls_cached": calls.cached,
         "spending/run_calls_without_reuse": calls.without_reuse,

@@ -118,6 +118,7 @@ def test_every_curve_stands_on_the_parent_run_with_its_steps(client: Any) -> Non
     assert curve("spending/tokens_so_far") == [(1, 4000), (2, 4000), (2, 8000)]
     assert curve("spending/run_calls_without_reuse") == [(0, 2600)]
     assert curve("spending/run_money") == [(0, 0.25)]
+    assert curve("spending/champion_tokens_per_question") == [(0, 322.0)]
 
 
 def test_what_is_measured_once_is_a_single_point_so_that_no_line_is_drawn(client: Any) -> None:
