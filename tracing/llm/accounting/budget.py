@@ -249,10 +249,9 @@ def kept_back(name: str) -> BudgetExceededError:
 
 
 def _exceeded(name: str, limit: float, spent: float, reserved: float = 0) -> BudgetExceededError:
-    if name == "seconds":  # as a configuration has it
-        name, limit, spent, reserved = "minutes", limit / 60, spent / 60, reserved / 60
-    also = f", up to {reserved:.4g} more under way" if reserved else ""
+    also = f", up to {reserved:g} more under way" if reserved else ""
+    key = "minutes" if name == "seconds" else name  # of a configuration's budget
     return BudgetExceededError(
-        f"the budget of {limit:g} {name} does not allow the next model call ({spent:.4g} spent{also}); "
-        f"raise the limit {name!r}"
+        f"the budget of {limit:g} {name} does not allow the next model call ({spent:g} spent{also}); "
+        f"raise the limit {key!r}"
     )
