@@ -219,8 +219,11 @@ def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> l
     from experiments.runs.config_file import anchored
 
     test = dataset.splits.test
-    cheaper = [*margin_notes(settings.margin, test), *unused_notes(settings)] if settings.goal == "cheaper" else None
-    notes = [*dataset.notes, *(test_notes(len(test)) if cheaper is None else cheaper)]
+    if settings.goal == "cheaper":
+        of_goal = [*margin_notes(settings.margin, test), *unused_notes(settings)]
+    else:
+        of_goal = test_notes(len(test))
+    notes = [*dataset.notes, *of_goal]
     if resumed:
         return notes  # Some is paid already.
     config = anchored(settings, Path.cwd())

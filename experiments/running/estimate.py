@@ -12,7 +12,7 @@ from experiments.running.parts import choices_of, left_out, unpriced
 from experiments.runs.config import RunConfig
 from optimizer.evaluation.scores import Setting, Splits
 from optimizer.gating.verdict import fewest_conversations, fewest_questions
-from optimizer.proposers.reflection import CHANGES, REQUESTS
+from optimizer.proposers.reflection import most_requests
 from optimizer.search.closed_loop import FINALISTS
 from optimizer.search.joint_choice import MOST
 from optimizer.search.measured_texts import MOST_INPUTS
@@ -131,9 +131,9 @@ def unused_notes(config: RunConfig) -> list[str]:
     """What of a configuration has no part in a run that seeks fewer tokens."""
     default = RunConfig()
     unused = [key for key in _UNUSED if attrgetter(key)(config) != attrgetter(key)(default)]
-    return (
-        [f"fewer tokens are sought by cuts, not by blame or an author: without {', '.join(unused)}"] if unused else []
-    )
+    if not unused:
+        return []
+    return [f"fewer tokens are sought by cuts, not by blame or an author: without {', '.join(unused)}"]
 
 
 def budget_notes(config: RunConfig, system: MemorySystem, splits: Splits) -> list[str]:
@@ -226,8 +226,7 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
     for name in names:
         if (author := config.models.proposer) is not None:
             texts = REWRITES if name == LOCAL_SEARCH else config.proposals * len(system.prompts)
-            requests = rounds * REQUESTS * math.ceil(texts / CHANGES)
-            charges.append((author, requests, (1, AUTHOR_PROMPT_TOKENS, AUTHOR_REPLY_TOKENS)))
+            charges.append((author, rounds * most_requests(texts), (1, AUTHOR_PROMPT_TOKENS, AUTHOR_REPLY_TOKENS)))
         if name != LOCAL_SEARCH:
             passes["train"] += rounds * (screened + 1)
             passes["validation"] += rounds * finalists

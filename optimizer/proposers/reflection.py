@@ -95,7 +95,7 @@ class ReflectionProposer:
         """Texts with their reasons, within the contract or not; the author is asked when the next one is wanted."""
         yield from _joined(request)
         kinds = failures_by_kind(request.failed, request)
-        requests = REQUESTS * math.ceil(request.count / CHANGES) if kinds else 0
+        requests = most_requests(request.count) if kinds else 0
         # Each request is made only when its texts are wanted: `new_rewrites` stops at the count.
         for number, (kind, examples) in enumerate(islice(cycle(kinds), requests)):
             for change in self._changes(request, kind, examples, number, number // len(kinds)):
@@ -140,6 +140,11 @@ class ReflectionProposer:
 def reflection(means: Means) -> ReflectionProposer:
     """Changes of single lines by the author."""
     return ReflectionProposer(means.author)
+
+
+def most_requests(count: int) -> int:
+    """Requests that are made for so many texts, at most."""
+    return REQUESTS * math.ceil(count / CHANGES)
 
 
 def failures_by_kind(failed: Iterable[Example], request: RewriteRequest) -> list[tuple[Symptom, list[Example]]]:

@@ -143,7 +143,7 @@ class CandidateSearch(AbstractContextManager["CandidateSearch"]):
             rewrite = rewrites.get(key) or RewriteRecord(name, self._source, reason, text)
             screening = rewrite.screening if gain is None else gain
             rewrites[key] = replace(rewrite, gate=gates.get(name, rewrite.gate), screening=screening)
-        self._round.edited = tuple(dict.fromkeys((*self._round.edited, *changed)))
+        self._round.edits(*changed)
         return [f"{name}\n{candidate[name]}" for name in changed]
 
     def _broken(self, candidate: Candidate, problems: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

@@ -235,7 +235,7 @@ class _Adapter(AbstractContextManager["_Adapter"]):
                 gain = sum(scores) - sum(self._before.get(conversation.id, 0.0) for conversation in batch)
                 rewrite = replace(rewrite, screening=round(gain / len(scores), 9))
             this_round.rewrites[name] = rewrite
-        this_round.edited = tuple(dict.fromkeys((*this_round.edited, *changed)))
+        this_round.edits(*changed)
         if not best:
             return
         inherited = [

@@ -48,7 +48,7 @@ def reference(tuning: Tuning) -> Stopped:
             for name, spec in tuning.prompts.items():
                 failed, _ = examples_of(spec, tuning.outcomes("train"), attributions)
                 if failed:
-                    this_round.edited = (*this_round.edited, name)
+                    this_round.edits(name)
                     rewrite = writer.rewrite(n, spec, failed)
                     if rewrite is not None:
                         this_round.rewrites[name] = rewrite

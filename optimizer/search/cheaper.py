@@ -104,7 +104,7 @@ class _Cutting:
             )
             return replace(compare(self.baseline[:count], outcomes), margin=self.margin)
 
-        this_round.edited = tuple(dict.fromkeys((*this_round.edited, *(one.prompt for one in cut.rewrites))))
+        this_round.edits(*(rewrite.prompt for rewrite in cut.rewrites))
         for rewrite in cut.rewrites:
             measured = this_round.rewrites.get(rewrite.text)
             local = measured.local if measured is not None else None

@@ -72,7 +72,7 @@ class _GatedRounds:
         choice = self.guide.choose(self._editable(), self.history, tuning.settings.seed + n)
         if choice is None:
             return
-        this_round.edited = (choice.prompt,)
+        this_round.edits(choice.prompt)
         failed, passed = self.guide.examples(tuning.prompts[choice.prompt])
         batch = drawn(tuning.outcomes("train"), failed, seed=tuning.seed_of(n))
         for rewrite in self._propose(n, choice, failed, passed):

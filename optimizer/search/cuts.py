@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.evaluation.scores import Settings, settings_text
@@ -17,6 +18,8 @@ from optimizer.search.retrieved_settings import Considered, considered_settings
 from optimizer.tuning.round import RewriteRecord, Round
 from optimizer.tuning.tuning import Tuning
 from tracing.systems.prompts import tokens_of
+
+_T = TypeVar("_T")
 
 SHORTER = "shorter"
 """The source of rewrites that only lack something."""
@@ -93,14 +96,9 @@ class Cuts:
 
     def halves(self, cut: Cut) -> list[Cut]:
         """What is tried after texts that lack too much."""
-        if len(cut.rewrites) > 1:
-            middle = len(cut.rewrites) // 2
-            return [self._whole(rewrites) for rewrites in (cut.rewrites[:middle], cut.rewrites[middle:])]
-        if len(cut.pieces) < 2:
-            return []
-        middle = len(cut.pieces) // 2
-        halves = cut.pieces[:middle], cut.pieces[middle:]
-        return [half for pieces in halves if (half := self._without(cut.rewrites[0].prompt, pieces)) is not None]
+        whole = [self._whole(rewrites) for rewrites in _halved(cut.rewrites)]
+        lines = (self._without(cut.rewrites[0].prompt, pieces) for pieces in _halved(cut.pieces))
+        return [*whole, *(half for half in lines if half is not None)]
 
     def _settings(self, this_round: Round) -> list[tuple[Cut, bool]]:
         """Settings under which fewer tokens are retrieved, and whether as much of what is needed is, best first."""
@@ -113,20 +111,20 @@ class Cuts:
         this_round.retrieved = own
         if own is not None or this_round.n == 1:
             this_round.settings += map(Considered.not_tried, considered)
+        if own is None:
+            return []
         retrieved = {option.retrieval: option for option in reversed(considered) if option.retrieval}
         fewer = [
             (option, retrieval)
             for retrieval, option in retrieved.items()
-            if own
-            and retrieval.tokens < own.tokens
+            if retrieval.tokens < own.tokens
             and not any(other.covers(retrieval) for other in retrieved if other != retrieval)
         ]
-        least = own.recall - self.margin if own else 0.0
+        least = own.recall - self.margin
         ranked = sorted(
             (
                 (Cut(settings=option.settings, retrieval=found, saved=own.tokens - found.tokens), found)
                 for option, found in fewer
-                if own
             ),
             key=lambda pair: (pair[1].recall < least, pair[1].tokens if pair[1].recall >= least else -pair[1].recall),
         )
@@ -135,12 +133,14 @@ class Cuts:
     def _other_texts(self, this_round: Round) -> list[Cut]:
         """Rewrites by hand and shorter alternatives, the first of each prompt together, and each of the others."""
         if self._others is None:
-            offered = [rewrite for name in self._prompts() for rewrite in self._offered(name)]
             self._others = []
-            for number, rewrite in enumerate(offered):
-                self.tuning.step(f"round {this_round.n}: other texts", number, len(offered))
-                if self._is_no_worse(this_round, rewrite):
-                    self._others.append(rewrite)
+            for name in self._prompts():
+                offered = self._offered(name)
+                inputs = self._inputs(name) if offered else []
+                for number, rewrite in enumerate(offered):
+                    self.tuning.step(f"round {this_round.n}: other texts of {name}", number, len(offered))
+                    if self._is_no_worse(this_round, rewrite, inputs):
+                        self._others.append(rewrite)
         first: dict[str, Rewrite] = {}
         for rewrite in self._others:
             first.setdefault(rewrite.prompt, rewrite)
@@ -171,7 +171,8 @@ class Cuts:
         """The prompt without the pieces that its operation is no worse without; None if it needs them all."""
         tuning, spec, text = self.tuning, self.tuning.prompts[name], self.tuning.champion[name]
         pieces: list[str] = []
-        this_round.edited = tuple(dict.fromkeys((*this_round.edited, name)))
+        inputs = self._inputs(name)
+        this_round.edits(name)
         for number, piece in enumerate(candidates := removable(text, spec.contract.markers)):
             tuning.step(f"round {this_round.n}: {name} without single lines", number, len(candidates))
             shorter = without(text, [*pieces, piece])
@@ -179,14 +180,13 @@ class Cuts:
                 continue
             also = f", and {len(pieces)} before it" if pieces else ""
             rewrite = Rewrite(name, shorter, SHORTER, f"without: {piece}{also}")
-            if self._is_no_worse(this_round, rewrite):
+            if self._is_no_worse(this_round, rewrite, inputs):
                 pieces.append(piece)
         return self._without(name, pieces)
 
-    def _is_no_worse(self, this_round: Round, rewrite: Rewrite) -> bool:
+    def _is_no_worse(self, this_round: Round, rewrite: Rewrite, inputs: Sequence[RecordedInput]) -> bool:
         """Whether the operation loses no more than the margin on recorded inputs; true if there are none."""
         local, name = self.tuning.local, rewrite.prompt
-        inputs = self._inputs(name)
         if not inputs:
             return True
         measure, weight = partial(local.measure, name), local.objectives[name].weight
@@ -219,3 +219,9 @@ class Cuts:
         """Executions of a prompt's operation for the champion's outcomes."""
         operation = self.tuning.prompts[name].operation
         return sum(len(outcome.graph.find_operations(name=operation)) for outcome in self.champion)
+
+
+def _halved(parts: tuple[_T, ...]) -> list[tuple[_T, ...]]:
+    """Both halves; none of what cannot be halved."""
+    middle = len(parts) // 2
+    return [parts[:middle], parts[middle:]] if middle else []

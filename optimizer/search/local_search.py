@@ -130,7 +130,7 @@ class _LocalRounds:
             if prompt not in recorded:
                 continue
             inputs = recorded[prompt]
-            this_round.edited = (*this_round.edited, prompt)
+            this_round.edits(prompt)
             alignment = self.alignment.get(prompt)
             self.searches[prompt].begin(
                 local,

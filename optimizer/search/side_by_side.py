@@ -133,7 +133,7 @@ def _note(this_round: Round, combination: Combination) -> None:
     if settings := dict(combination.settings):
         noted = SettingsRecord(settings, tuple(combination.parts), None, None, combination.gain, decision)
         this_round.settings.append(noted)
-    this_round.edited = tuple(dict.fromkeys((*this_round.edited, *combination.parts)))
+    this_round.edits(*combination.parts)
 
 
 def _key(prompt: str, scored: LocalScore) -> str:

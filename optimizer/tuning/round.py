@@ -238,6 +238,10 @@ class Round:
     retrieved: Retrieval | None = None
     last: bool = False
 
+    def edits(self, *names: str) -> None:
+        """Prompts that it tries to rewrite, each told once."""
+        self.edited = tuple(dict.fromkeys((*self.edited, *names)))
+
 
 class Ending(NamedTuple):
     """What the run's champion is when a round ends: as in the round's record, which explains the fields.
