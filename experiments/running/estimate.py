@@ -224,7 +224,8 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
     charges: list[_Charge] = []
     names = optimizers_of(config.optimizer)
     for name in names:
-        if (author := config.models.proposer) is not None:
+        # Fewer tokens are sought without an author.
+        if config.goal != "cheaper" and (author := config.models.proposer) is not None:
             texts = REWRITES if name == LOCAL_SEARCH else config.proposals * len(system.prompts)
             charges.append((author, rounds * most_requests(texts), (1, AUTHOR_PROMPT_TOKENS, AUTHOR_REPLY_TOKENS)))
         if name != LOCAL_SEARCH:

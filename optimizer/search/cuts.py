@@ -110,7 +110,7 @@ class Cuts:
         own, considered = considered_settings(variants, champion, self.conversations, partial(tuning.step, phase))
         this_round.retrieved = own
         if own is not None or this_round.n == 1:
-            this_round.settings += map(Considered.not_tried, considered)
+            this_round.settings += [option.not_tried(_why_not_tried(option, own)) for option in considered]
         if own is None:
             return []
         retrieved = {option.retrieval: option for option in reversed(considered) if option.retrieval}
@@ -219,6 +219,11 @@ class Cuts:
         """Executions of a prompt's operation for the champion's outcomes."""
         operation = self.tuning.prompts[name].operation
         return sum(len(outcome.graph.find_operations(name=operation)) for outcome in self.champion)
+
+
+def _why_not_tried(option: Considered, own: Retrieval | None) -> str:
+    is_shorter = own is None or option.retrieval is None or option.retrieval.tokens < own.tokens
+    return "other cuts come first" if is_shorter else "these are no fewer tokens"
 
 
 def _halved(parts: tuple[_T, ...]) -> list[tuple[_T, ...]]:

@@ -57,10 +57,9 @@ class Considered(NamedTuple):
         recall, tokens = (self.retrieval.recall, self.retrieval.tokens) if self.retrieval else (None, None)
         return SettingsRecord(dict(self.settings), (), recall, tokens, gain, gate)
 
-    def not_tried(self) -> SettingsRecord:
+    def not_tried(self, reason: str = "others promise more") -> SettingsRecord:
         """What a round notes of them where they meet no conversation."""
-        reason = self.refused or f"{self.retrieval}, and others promise more"
-        return self.record(GateDecision(GateOutcome.NOT_TRIED, reason))
+        return self.record(GateDecision(GateOutcome.NOT_TRIED, self.refused or f"{self.retrieval}, and {reason}"))
 
 
 def considered_settings(

@@ -212,7 +212,7 @@ class RoundRecord:
         others = f"of {len(self.settings)} other settings"
         if last.recall is None or last.context_tokens is None or (last.gate and last.gate.outcome is _NOT_TRIED):
             return (
-                f"{others}, none promises more than those of now, which retrieve {before.recall:.3f} {needed} in "
+                f"{others}, none was tried; those of now retrieve {before.recall:.3f} {needed} in "
                 f"{before.tokens:.0f} tokens"
             )
         return (

@@ -62,7 +62,7 @@ def test_a_run_for_fewer_tokens_says_what_was_saved_and_how_sure_it_is(
     assert summary.saving_sentence in page.text
     assert summary.settings_sentence is not None
     assert summary.settings_sentence in page.text
-    assert "none promises more" not in summary.settings_sentence
+    assert "none was tried" not in summary.settings_sentence
     assert f"test: cheaper, score {summary.delta:+.3f}" in err
     for whose in ("prompts", "settings"):
         saved = 1 - summary.tokens_per_question[f"{whose}_alone"] / before

@@ -121,4 +121,5 @@ def test_an_author_of_its_own_is_predicted_to_be_asked_and_paid(tmp_path: Path) 
     # 24 texts of at most three lines, each asked for twice; a request reads 1,000 tokens and writes 200.
     assert asked(2).money == pytest.approx(2 * 16 * (1000 * 10 + 200 * 40) / 1e6)
     assert asked(2).calls - predicted(system="rag", rounds=2).calls == 2 * 16
+    assert asked(2, goal="cheaper").money == 0
     assert asked(1, optimizer="gepa", proposals=6).money == pytest.approx(4 * (1000 * 10 + 200 * 40) / 1e6)

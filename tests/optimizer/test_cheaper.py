@@ -163,6 +163,19 @@ def test_a_context_is_trimmed_where_as_much_is_retrieved_in_fewer_tokens(
     assert (result.rounds[0].settings_sentence or "").startswith("of 2 other settings, top_k 1 retrieves ")
 
 
+def test_of_a_context_that_a_shorter_text_comes_before_nothing_false_is_told(cheaper: Search) -> None:
+    """It was told that it promises less, and was accepted a round later."""
+    prompts = {**with_lines(*IDLE), "extract": "\n".join((*IDLE, "", BASELINE["extract"]))}
+    changes = {"allowed": {"top_k": [1]}, "tune": ("extract",), "local_objectives": False}
+    first, second, *_ = cheaper(WeakModel(), prompts, alternatives=True, **changes).rounds
+    assert (first.settings_sentence or "").startswith("of 1 other settings, none was tried; those of now retrieve ")
+    assert [(record.gate.detail if record.gate else "").split(", and ")[-1] for record in first.settings] == [
+        "other cuts come first"
+    ]
+    assert second.settings[-1].gate is not None
+    assert second.settings[-1].gate.accepted
+
+
 def test_nothing_is_cut_that_costs_more_than_the_margin(cheaper: Search) -> None:
     model = WeakModel("answer")
     baseline = with_lines(model.cures[0])
