@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -58,6 +59,24 @@ CHECK = [{"role": "user", "content": "hello"}]
 """What an access asks an endpoint to see whether it can be used."""
 
 Script = Callable[[dict[str, Any]], "Reply | str"]
+
+
+def after_meeting(requests: int, script: Script, *, patience_s: float = 30.0) -> Script:
+    """The script, but that the first `requests` are answered once all of them have arrived, however slow the machine.
+
+    Raises:
+        threading.BrokenBarrierError: on the server, when the script is called: they have not within `patience_s`.
+    """
+    met, arrived = threading.Barrier(requests), itertools.count(1)
+
+    def answer(body: dict[str, Any]) -> Reply | str:
+        if next(arrived) <= requests:
+            met.wait(patience_s)
+        return script(body)
+
+    return answer
+
+
 """Decides the reply to the body of a chat request."""
 
 

@@ -12,7 +12,7 @@ from contextvars import copy_context
 from pathlib import Path
 
 import pytest
-from scripted_server import Reply, ScriptedServer, prompt_of
+from scripted_server import Reply, ScriptedServer, after_meeting, prompt_of
 
 from tracing.errors import BudgetExceededError, CallFailedError, ConfigError, ReplyCutShortError
 from tracing.llm.access import ModelAccess
@@ -95,7 +95,7 @@ def test_the_same_request_from_many_threads_is_made_once(open_access: Open, scri
 def test_no_more_requests_are_under_way_than_allowed(
     open_access: Open, scripted_server: ScriptedServer, width: int
 ) -> None:
-    scripted_server.script = lambda body: Reply("ok", delay=0.05)
+    scripted_server.script = after_meeting(width, lambda body: Reply("ok", delay=0.05))
     access = open_access(concurrency=width)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: access.task.chat(HELLO, max_tokens=9, sample=n), range(8)))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from marked_outcomes import outcomes as marked
-from scripted_server import Reply, ScriptedServer, prompt_of
+from scripted_server import Reply, ScriptedServer, after_meeting, prompt_of
 from scripted_world import LENGTHY, WeakModel, kind_of, memory, world
 
 from experiments.systems.fact_memory import FactMemory
@@ -101,7 +101,9 @@ def test_results_and_traces_do_not_depend_on_what_is_done_first(
 
     one = seen(tmp_path / "one", 1)
     assert scripted_server.most_at_once == 1
-    scripted_server.script = lambda body: replace(Reply(str(model(body))), delay=chance.uniform(0, 0.05))
+    scripted_server.script = after_meeting(
+        5, lambda body: replace(Reply(str(model(body))), delay=chance.uniform(0, 0.05))
+    )
     eight = seen(tmp_path / "eight", 8)
     assert scripted_server.most_at_once > 4
     assert eight == one
