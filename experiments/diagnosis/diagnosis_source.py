@@ -134,5 +134,5 @@ def _about(folder: RunFolder, config: RunConfig, prompts: str) -> tuple[str, str
         )
     tuned = summary is not None and summary.settings
     if prompts == "champion" and not tuned and folder.prompts("baseline") == folder.prompts("champion"):
-        notes.append("The champion is the baseline: no rewrite passed the gate.")
+        notes.append("The champion is the baseline: no rewrite took its place.")
     return title, f"{folder.id} · model {config.models.task.model} · seed {config.seed}", notes

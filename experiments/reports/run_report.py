@@ -128,7 +128,8 @@ def _caveats(content: ReportInput) -> list[str]:
     own = {key: value for key, value in content.settings.items() if key.startswith("system_settings.")}
     settings = nested(own).get("system_settings", {})
     settings |= {name: change.after for name, change in content.summary.settings.items()}
-    return caveats_of(content.summary.system, settings, embedded="models.task.base_url" not in content.settings)
+    own_endpoint = "models.task.base_url" in content.settings or content.settings.get("models.task.litellm")
+    return caveats_of(content.summary.system, settings, embedded=not own_endpoint)
 
 
 def write_pages(folder: RunFolder, cases: Iterable[SeenCase]) -> None:

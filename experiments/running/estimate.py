@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import TypeGuard
 
 from attribution.judging.metrics import LLM_JUDGE
 from experiments.running.parts import choices_of, left_out, unpriced
@@ -301,13 +302,14 @@ def _costs(system: MemorySystem, group: Sequence[Conversation], prompts: Collect
     turns = sum(1 for conversation in group for _ in conversation.turns())
     characters = sum(len(turn.text) for conversation in group for turn in conversation.turns())
     questions = sum(len(conversation.questions) for conversation in group)
-    settings = describe(system).settings
-    window = settings.get("window") or 8
+    # Settings of a user's own system may mean something else by these names.
+    sizes = {name: value for name, value in describe(system).settings.items() if _is_size(value)}
+    window = sizes.get("window", 8)
     if all(operation.stage != "retrieve" for operation in system.operations):
         # Each answer reads all that was said.
         context = sum(map(_read_by_answers, group)) / max(questions, 1)
-    elif "chunk_tokens" in settings:
-        context = settings.get("top_k", 1) * settings["chunk_tokens"]
+    elif "chunk_tokens" in sizes:
+        context = sizes.get("top_k", 1) * sizes["chunk_tokens"]
     else:
         context = CONTEXT_TOKENS
     costs = []
@@ -324,6 +326,10 @@ def _costs(system: MemorySystem, group: Sequence[Conversation], prompts: Collect
             count = turns * FACTS_A_TURN if operation.stage == "update" else questions
             costs.append((count, count * (fixed + context), count * reply))
     return costs
+
+
+def _is_size(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
 def _embedding_cost(system: MemorySystem, group: Sequence[Conversation]) -> _Cost:

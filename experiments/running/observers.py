@@ -39,6 +39,7 @@ class RunJournal:
         baseline: the prompts it starts from.
         calls: counts the model calls so far.
         earlier: what a resumed run had found before; None for a new one.
+        margin: as of the run's verdict, whether it comes to one or not.
     """
 
     def __init__(
@@ -48,8 +49,10 @@ class RunJournal:
         baseline: Candidate,
         calls: Callable[[], CallCounts],
         earlier: Summary | None = None,
+        margin: float | None = None,
     ) -> None:
         self._folder, self._facts, self._calls, self._earlier = folder, facts, calls, earlier
+        self._margin = margin
         self._scores: dict[SplitName, Score] = {}
         self._rounds: list[RoundRecord] = []
         self._champion: Candidate = dict(baseline)
@@ -90,15 +93,17 @@ class RunJournal:
 
     def result(self, stopped: Stopped) -> LoopResult:
         """What is known so far, as if the run had ended here for the reason `stopped`."""
+        verdict = self._verdict
         return LoopResult(
             baseline=dict(self._scores),
-            champion={},
+            champion={} if verdict is None or verdict.score is None else {"test": verdict.score},
             champion_candidate=self._champion,
             rounds=tuple(self._rounds),
             stopped=stopped,
             calls=self._calls(),
             settings=self._changed,
-            **verdict_figures(self._verdict),
+            tokens_per_question={} if verdict is None else dict(verdict.tokens),
+            **verdict_figures(verdict, self._margin),
         )
 
     def leave(self, stopped: Stopped) -> bool:

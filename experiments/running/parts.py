@@ -17,7 +17,7 @@ from experiments.runs.folder import read_prompts
 from experiments.runs.run_settings import check_secrets
 from optimizer.search.optimizers import LOCAL_SEARCH, optimizers_of
 from tracing.errors import ConfigError
-from tracing.llm.accounting.price import price_of
+from tracing.llm.accounting.price import unknown_prices
 from tracing.systems.baseline import with_baseline
 from tracing.systems.description import describe
 from tracing.systems.protocol import ChecksItself, HasRanges, MemorySystem
@@ -246,9 +246,12 @@ def _misfit(config: RunConfig, system: MemorySystem, settings: Settings, own: ob
 
 def unpriced(config: RunConfig) -> str | None:
     """Which models have no known price, and what to set; None if all have one."""
-    unknown = [role for role, settings in config.models.roles().items() if price_of(settings) is None]
+    missing = {
+        role: unknown_prices(settings, writes=role != "embedding") for role, settings in config.models.roles().items()
+    }
+    unknown = [role for role, names in missing.items() if names]
     if not unknown:
         return None
     model = getattr(config.models, unknown[0])
-    keys = ", ".join(f"models.{role}.price_in and price_out" for role in unknown)
+    keys = ", ".join(f"models.{role}.{' and '.join(missing[role])}" for role in unknown)
     return f"The price of {model.model} at {model.base_url} is unknown: set {keys}"

@@ -244,6 +244,7 @@ def _prepare(
             parts.baseline,
             partial(CallCounts.so_far, parts.access, evaluator),
             earlier,
+            config.margin if config.goal == "cheaper" else None,
         ),
         tracked,
         partial(tracked.cases, metric=config.metric, method=config.attribution, most=config.tracking.traces),

@@ -15,9 +15,9 @@ from attribution.survival.matching.matcher import WORDS, MatcherFactory, open_ma
 from experiments.mlflow_tracking.outbox import run_key
 from experiments.mlflow_tracking.store import check_store
 from experiments.running.parts import choices_of, configured_system, open_access, ready_system, unpriced
-from experiments.runs.config_file import anchored
+from experiments.runs.config_file import anchored, with_own_start
 from experiments.runs.fingerprint import check_fingerprint, fingerprint, read_fingerprint
-from experiments.runs.folder import BASELINE, BY_HAND, LEDGER, LOCK, STUDY, RunFolder
+from experiments.runs.folder import BY_HAND, LEDGER, LOCK, STUDY, RunFolder
 from experiments.runs.lock import locked
 from optimizer.proposers.rewrites import HAND, Rewrite, open_proposers
 from optimizer.racing.study_storage import StudyJournal, StudyServer
@@ -129,10 +129,7 @@ def open_parts(
 def config_of_run(config: RunConfig, resume: RunFolder | None) -> RunConfig:
     """The configuration with absolute paths; a resumed run keeps the prompts that it began with."""
     config = anchored(config, Path.cwd())
-    if resume is None or config.prompts.start is None or not resume.prompts_folder(BASELINE).is_dir():
-        return config
-    own = config.prompts.model_copy(update={"start": resume.prompts_folder(BASELINE).absolute()})
-    return config.model_copy(update={"prompts": own})
+    return config if resume is None else with_own_start(config, resume.path)
 
 
 def loop_settings(
@@ -232,8 +229,9 @@ def read_rewrites(path: Path, specs: Mapping[str, PromptSpec]) -> tuple[Rewrite,
     files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
     rewrites: dict[tuple[str, str], Rewrite] = {}
     for file in files:
-        name = file.name.partition(".")[0]
-        if name not in specs:
+        named = [name for name in specs if file.name.startswith(f"{name}.")]
+        name = max(named, key=len, default=file.name.partition(".")[0])
+        if not named:
             suggestion = unknown_names([name], specs)
             raise RunError(f"{file}: no prompt is called {suggestion}; name the file for one of {', '.join(specs)}")
         text = read_text(file, "give --rewrites a text file or a folder")

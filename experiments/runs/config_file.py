@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 from experiments.data.datasets import CARDS, SAMPLE
 from experiments.runs.config import RunConfig
 from experiments.runs.earlier_names import with_current_keys
+from experiments.runs.folder import BASELINE, FINGERPRINT, RunFolder
 from experiments.runs.run_settings import without_secrets
 from tracing.errors import ConfigError
 from tracing.files.file_kinds import likeness
@@ -70,10 +71,23 @@ def load_config(
         values = _merged(values, _fitting(_read("smoke")[2], _merged(values, above)))
     values = _merged(values, above)
     config = _with_modules(anchored(_validated(values, label, options), folder, besides=options), folder)
+    if "prompts.start" not in options:
+        config = with_own_start(config, folder)
     config = _self_contained(config, folder)
     if config.data is not None and config.data.exists() and "dataset" not in values:
         config = config.model_copy(update={"dataset": _recognised(config.data)})
     return _complete(config, label)
+
+
+def with_own_start(config: RunConfig, folder: Path) -> RunConfig:
+    """The configuration in the folder of a run with the run's copy of the prompts that it began with.
+
+    The folder that they came from may have changed since, or gone.
+    """
+    copy = RunFolder(folder).prompts_folder(BASELINE)
+    if config.prompts.start is None or not (folder / FINGERPRINT).is_file() or not copy.is_dir():
+        return config
+    return config.model_copy(update={"prompts": config.prompts.model_copy(update={"start": copy.absolute()})})
 
 
 def _self_contained(config: RunConfig, folder: Path) -> RunConfig:

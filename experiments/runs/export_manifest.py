@@ -65,7 +65,7 @@ def _result(summary: Summary) -> dict[str, Any]:
 
 def _of_result(summary: Summary, tuned: Sequence[str] | None) -> list[str]:
     if tuned == []:
-        return ["These are the baseline prompts, unchanged: no rewrite passed the gate, so no text here is tuned."]
+        return ["These are the baseline prompts, unchanged: no rewrite took their place, so no text here is tuned."]
     if summary.verdict in ("improved", "cheaper"):
         return []
     return [

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter
 
 from attribution.judging.agreement import Agreement
-from attribution.judging.words import refused_for_form
+from attribution.judging.words import METRICS, refused_for_form
 from experiments.runs.earlier_names import current_summary
 from experiments.runs.intervals import p_phrase
 from optimizer.evaluation.scores import SplitName, Splits, setting_text
@@ -42,7 +42,7 @@ _VERDICTS: Mapping[str | None, str] = {
     "the margin allows.",
     None: "The run stopped before the champion was scored on the test conversations.",
 }
-_UNCHANGED = "No rewrite passed the gate: the champion is the baseline prompts, so there is no difference to test."
+_UNCHANGED = "No rewrite became the champion: it is the baseline prompts, so there is no difference to test."
 _NOT_SHOWN = (
     "The held-out conversations do not show that the champion takes fewer tokens and answers no worse than the margin "
     "allows."
@@ -185,9 +185,16 @@ class Summary(RunFigures, RunFacts):
 
     @property
     def gain_sentence(self) -> str | None:
-        """Whether an improvement is one of content or of form, in a sentence; None if nothing was improved."""
+        """Whether an improvement is one of content or of form, in a sentence.
+
+        None if nothing was improved, and where words do not tell: with other metrics than those of words, and where an
+        accepted answer is in no reply at all.
+        """
         baseline, champion = self.baseline.get("test"), self.champion.get("test")
-        if self.verdict != "improved" or baseline is None or champion is None or self.metric == "contains":
+        of_words = self.metric in METRICS and self.metric != "contains"
+        if self.verdict != "improved" or baseline is None or champion is None or not of_words:
+            return None
+        if not baseline.contains and not champion.contains:
             return None
         shares = f"an accepted answer is in {champion.contains:.3f} of the replies, from {baseline.contains:.3f}"
         exact = f"{champion.em:.3f} are one exactly, from {baseline.em:.3f}"

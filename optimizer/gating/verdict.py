@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist, fmean
 from typing import Literal
 
 from optimizer.evaluation.evaluator import Outcome, tokens_a_question
 from optimizer.evaluation.noise import NoiseFloor
-from optimizer.evaluation.scores import Interval
+from optimizer.evaluation.scores import Interval, Score
 from optimizer.evaluation.statistics import difference_interval, lower_bound, power, sign_flip_p
 
 VerdictName = Literal["improved", "cheaper", "inconclusive", "regressed", "worse"]
@@ -31,7 +31,7 @@ class Difference:
     """The champion against the baseline on the held-out conversations.
 
     Attributes:
-        verdict: by a two-sided exact sign-flip test at 5 % with conversations as units; or, where fewer tokens were
+        verdict: by a two-sided sign-flip test at 5 % with conversations as units; or, where fewer tokens were
             sought, as of `cheaper_of`.
         delta: champion minus baseline in the primary metric, mean over conversations.
         delta_ci: 95 % interval of `delta` (`optimizer.evaluation.statistics`); None for a single conversation, and if
@@ -60,6 +60,8 @@ class Verdict(Difference):
         settings_alone: the champion's settings against the run's own, both with the baseline's prompts; None as well.
         margin: how much lower the score may be where fewer tokens were sought; None where a better score was.
         bound: the difference is at least this (one-sided, 95 %); None without a margin, and for a single conversation.
+        score: of the champion on these conversations; None where it is not told.
+        tokens: that a question takes, as `optimizer.tuning.results.RunFigures.tokens_per_question`.
     """
 
     power: float
@@ -68,6 +70,8 @@ class Verdict(Difference):
     settings_alone: Difference | None = None
     margin: float | None = None
     bound: float | None = None
+    score: Score | None = None
+    tokens: Mapping[str, float] = field(default_factory=dict)
 
 
 NO_CHANGE = Verdict("inconclusive", 0.0, None, 1.0, 0.0)

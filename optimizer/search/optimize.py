@@ -184,7 +184,7 @@ class _TuningRun(Tuning):
             with suppress(BudgetExceededError):
                 self._verdict = replace(self._verdict, noise=self._noise(base))
         finally:
-            self._observer.verdict(self._verdict)
+            self._observer.verdict(replace(self._verdict, score=self._scores["test"], tokens=self._tokens))
 
     def result(self, stopped: Stopped) -> LoopResult:
         """The result so far; `stopped` says why it ended."""
@@ -199,7 +199,7 @@ class _TuningRun(Tuning):
             tried=self._tried.candidates(self.champion, self.champion_settings),
             settings=self._changed(),
             search=self._cost,
-            **verdict_figures(self._verdict),
+            **verdict_figures(self._verdict, self.settings.margin),
         )
 
     def _noise(self, base: Sequence[Outcome]) -> NoiseFloor | None:

@@ -194,9 +194,13 @@ class LoopResult(RunFigures):
     stopped: Stopped
 
 
-def verdict_figures(verdict: Verdict | None) -> dict[str, Any]:
-    """The fields of a `LoopResult` that are those of its verdict, by name; None each where the test was not reached."""
-    return {field.name: getattr(verdict, field.name, None) for field in fields(Verdict)}
+def verdict_figures(verdict: Verdict | None, margin: float | None) -> dict[str, Any]:
+    """The fields of a `LoopResult` that are those of its verdict, by name.
+
+    None each where the test was not reached, but for the `margin`, which the run has from its start.
+    """
+    names = {field.name for field in fields(Verdict)} - {"score", "tokens"}
+    return {name: getattr(verdict, name, None) for name in names} | {"margin": margin}
 
 
 class Observer(Protocol):

@@ -6,7 +6,9 @@ import pytest
 
 from experiments.data.loaders import load_dataset
 from experiments.running.estimate import Estimate, budget_notes, estimate
+from experiments.running.parts import unpriced
 from experiments.runs.config_file import load_config
+from experiments.systems.rag import Rag
 from tracing.systems.registry import open_system
 
 
@@ -123,3 +125,23 @@ def test_an_author_of_its_own_is_predicted_to_be_asked_and_paid(tmp_path: Path) 
     assert asked(2).calls - predicted(system="rag", rounds=2).calls == 2 * 16
     assert asked(2, goal="cheaper").money == 0
     assert asked(1, optimizer="gepa", proposals=6).money == pytest.approx(4 * (1000 * 10 + 200 * 40) / 1e6)
+
+
+class _Worded(Rag):
+    settings = {"window": "7d", "chunk_tokens": 200, "top_k": None}  # noqa: RUF012 - as a user writes it
+
+
+def test_a_setting_that_means_something_else_in_a_users_system_is_no_size() -> None:
+    """A run ended before its first call: `int / str`, and `None * int`."""
+    config = load_config(None, overrides={"system": "rag", "rounds": 0})
+    splits = load_dataset(config).splits
+    one_chunk = open_system("rag", {"chunk_tokens": 200, "top_k": 1})
+    assert estimate(config, _Worded(), splits) == estimate(config, one_chunk, splits)
+
+
+def test_half_a_price_keeps_no_budget(tmp_path: Path) -> None:
+    path = tmp_path / "priced.yaml"
+    models = "task: {model: m, base_url: 'http://h/v1', price_in: 2}, embedding: {model: e, base_url: 'http://h/v1', "
+    path.write_text(f"models: {{{models} price_in: 1}}}}")
+    told = unpriced(load_config(str(path)))
+    assert told == "The price of m at http://h/v1 is unknown: set models.task.price_out"

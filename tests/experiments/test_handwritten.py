@@ -47,6 +47,13 @@ def test_what_a_run_keeps_of_them_is_found_again_in_the_same_order(tmp_path: Pat
     assert read_rewrites(tmp_path / "kept", Rag.prompts) == found
 
 
+def test_a_prompt_with_a_dot_in_its_name_has_files_too(tmp_path: Path) -> None:
+    specs = dict.fromkeys(("answer", "answer.again", "search.nodes"), Rag.prompts["answer"])
+    write(tmp_path, answer=TEXT, answer_again_x=f"Again. {TEXT}", search_nodes=f"Search. {TEXT}")
+    found = {each.prompt: each.text.partition(".")[0] for each in read_rewrites(tmp_path, specs)}
+    assert found == {"answer": "Short", "answer.again": "Again", "search.nodes": "Search"}
+
+
 def test_what_cannot_be_tried_is_refused_with_the_file(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match=r"answer\.txt: the placeholder \{context\} is missing"):
         read_rewrites(write(tmp_path / "a", answer="{question}"), Rag.prompts)

@@ -59,3 +59,9 @@ def test_a_gain_of_form_is_called_one(contained: tuple[float, float], told: str)
     assert told in str(done.gain_sentence)
     assert f"{contained[1]:.3f} of the replies, from {contained[0]:.3f}" in str(done.gain_sentence)
     assert replace(done, verdict="inconclusive").gain_sentence is None
+    # Words do not tell what a judge goes by, nor what a reply in other words gains.
+    assert replace(done, metric="llm_judge").gain_sentence is None
+    nowhere = {
+        side: {"test": replace(score, contains=0.0)} for side, score in (("baseline", before), ("champion", after))
+    }
+    assert replace(done, **nowhere).gain_sentence is None

@@ -122,6 +122,18 @@ def test_a_run_without_its_cases_is_compared_in_all_else_and_one_run_alone_is_re
     assert (code, "give two or more runs" in err) == (2, True)
 
 
+def test_a_page_gives_each_run_its_own_prompts_though_those_of_another_cannot_be_read(
+    folders: list[RunFolder], command: Command, tmp_path: Path
+) -> None:
+    (folders[1].path / "prompts" / "champion" / "answer.txt").unlink()
+    folders[2].write_prompts("champion", {"answer": "That of the third."})
+    out = tmp_path / "c.html"
+    assert command("compare", *(str(one.path) for one in folders), "--html", str(out))[0] == 0
+    prompts = out.read_text().partition('id="prompts"')[2].partition('id="questions"')[0]
+    assert f"{folders[2].id} against {folders[0].id}" in prompts
+    assert f"{folders[1].id} against {folders[0].id}" not in prompts
+
+
 def test_a_round_counts_as_accepted_without_a_rewrite_and_unchanged_settings_are_no_caveat_of_an_export(
     tmp_path: Path, command: Command
 ) -> None:

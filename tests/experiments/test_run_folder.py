@@ -129,10 +129,19 @@ def test_the_folder_is_true_after_every_step_of_a_run(tmp_path: Path) -> None:
     assert folder.summary().rounds[0].accepted
     assert folder.prompts("champion") == TUNED
     assert folder.prompts("baseline") == BASELINE
-    journal.verdict(Verdict("inconclusive", 0.01, (-0.1, 0.1), 0.5, 0.1))
+    tokens = {"baseline": 300.0, "champion": 200.0}
+    journal.verdict(Verdict("inconclusive", 0.01, (-0.1, 0.1), 0.5, 0.1, score=score(0.5), tokens=tokens))
     journal.save(journal.result(Stopped("interrupted")))
+    assert (folder.summary().champion["test"].score, folder.summary().tokens_per_question) == (0.5, tokens)
     assert (folder.summary().stopped, folder.summary().verdict) == ("interrupted", "inconclusive")
     assert folder.summary().calls.made == 5
+
+
+def test_a_run_for_fewer_tokens_is_one_before_its_verdict(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2), files=FILES)
+    journal = RunJournal(folder, facts, BASELINE, lambda: CallCounts(5, 6, 11), margin=0.05)
+    journal.save(journal.result(Stopped("interrupted")))
+    assert (folder.summary().verdict, folder.summary().margin) == (None, 0.05)
 
 
 def test_a_resumed_run_keeps_what_it_had_found_until_it_has_found_as_much_again(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from optimizer.proposers.template import add_instruction
 from optimizer.tuning.results import LoopResult
 from optimizer.tuning.round import ChangedCase, RewriteRecord, accepted_edit
 from optimizer.tuning.stopped import Stopped
+from tracing.llm.accounting.price import Price
 
 
 def page_of(result: LoopResult, champion: dict[str, str] | None = None) -> str:
@@ -95,6 +96,9 @@ def test_money_is_told_where_prices_are_known(tmp_path: Path) -> None:
     assert "money" not in Page(page_of(result)).text
     paid = replace(result, calls=replace(result.calls, money=0.0483))
     assert "money 0.0483 in the currency of the models' prices" in Page(page_of(paid)).text
+    prices = {"task": Price(1.0, 2.0, 1.0, 2.0, "settings"), "proposer": None, "judge": None}
+    some = Page(render_report(ReportInput(replace(summary(paid), prices=prices), BASELINE, TUNED))).text
+    assert "of the models' prices, without proposer and judge" in some
     assert any("without reuse; money 0.0483" in line.plain for line in verdict_lines(summary(paid), None))
     found = compare(run_folder(tmp_path, 1, result=paid), run_folder(tmp_path))
     rows = {what: values for what, *values in found.rows}
@@ -173,6 +177,7 @@ def test_text_of_prompts_and_operations_is_shown_not_executed() -> None:
     [
         ({}, True),
         ({"models.task.base_url": "http://h/v1"}, False),
+        ({"models.task.litellm": True}, False),
         ({"models.task.base_url": "http://h/v1", "system_settings.reply_schema": "always"}, True),
     ],
 )
@@ -253,7 +258,7 @@ def test_no_value_is_written_as_python_writes_it() -> None:
 
 def test_unchanged_prompts_are_said_to_be_unchanged() -> None:
     page = Page(page_of(loop_result(), champion=BASELINE))
-    assert "no rewrite passed the gate" in page.text
+    assert "no rewrite took their place" in page.text
     assert "as shipped" in page.text
 
 

@@ -77,6 +77,21 @@ def test_imported_prompts_are_what_a_run_sends_keeps_and_exports(run: Run, scrip
     assert json.loads(Path("out/manifest.json").read_text())["tuned"] == []
 
 
+@pytest.mark.slow
+def test_prompts_are_scored_against_what_the_run_began_with_though_its_folder_changed(
+    run: Run, scripted_server: ScriptedServer
+) -> None:
+    Path("prompts").mkdir()
+    Path("prompts/answer.txt").write_text(TEXT)
+    code, said = run("run", "run.yaml", "--start", "prompts", "--out", "tuned")
+    assert code == 0, said
+    for change in (lambda: Path("prompts/answer.txt").write_text(f"TUNED {TEXT}"), lambda: shutil.rmtree("prompts")):
+        change()
+        code, said = run("eval", "--prompts", "tuned", "--against", "baseline", "--split", "test")
+        assert code == 0, said
+    assert not any("TUNED" in prompt_of(body) for body in scripted_server.requests)
+
+
 def test_a_resumed_run_takes_no_other_baseline(run: Run) -> None:
     code, said = run("run", "--resume", "latest", "--start", "prompts")
     assert code == 2

@@ -154,16 +154,34 @@ def _fill_in(source: Path, files: set[str], left_out: set[str], target: str, fol
     config = json_or_yaml(source)
     if not file.endswith(".json") or not isinstance(config, dict):
         raise RunError(f"--into {source}: {target} writes no keys that a file of this form can hold; leave it out")
-    texts = json_object(str(folder / file))
-    filled = config | {key: text for key, text in texts.items() if key not in left_out}
+    kept: list[str] = []
+    filled = _filled(config, json_object(str(folder / file)), left_out, kept, f"--into {source}")
     as_yaml = source.suffix != ".json"
     text = yaml.safe_dump(filled, sort_keys=False, allow_unicode=True) if as_yaml else as_json(filled)
     write_text(folder / source.name, text)
     return [
         f"{source.name} keeps its own {key}, which is not the text that these prompts were measured with."
-        for key, measured in texts.items()
-        if key in left_out and config.get(key, measured) != measured
+        for key in kept
     ]
+
+
+def _filled(
+    config: Mapping[str, Any], keys: Mapping[str, Any], left_out: set[str], kept: list[str], file: str, outer: str = ""
+) -> dict[str, Any]:
+    """A configuration with these keys, also within its groups; `kept` gets those left out that it sets otherwise."""
+    filled = dict(config)
+    for key, value in keys.items():
+        place, own = f"{outer}{key}", config.get(key)
+        if place in left_out:
+            if own not in (None, value):
+                kept.append(place)
+        elif isinstance(value, Mapping) and isinstance(own, Mapping):
+            filled[key] = _filled(own, value, left_out, kept, file, f"{place}.")
+        elif isinstance(value, list) and own:
+            raise RunError(f"{file}: {place} is set there, and prompts are items of that list; export without --into")
+        else:
+            filled[key] = value
+    return filled
 
 
 def _proven(exporter: Exporter, folder: Path) -> list[str]:

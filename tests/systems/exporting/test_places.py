@@ -59,6 +59,24 @@ def test_a_mapping_says_what_goes_where(tmp_path: Path) -> None:
     }
 
 
+def test_a_configuration_keeps_what_stands_beside_a_nested_prompt(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.json"
+    mine.write_text(json.dumps({"cognify": {"custom_prompt": "old", "chunk_size": 512}, "data": {"path": "x"}}))
+    export(OWN, baseline_candidate(Own().prompts), "cognee", tmp_path / "out", {}, into=mine)
+    texts = json.loads((tmp_path / "out" / "cognee.json").read_text())
+    filled = json.loads((tmp_path / "out" / "mine.json").read_text())
+    assert filled == texts | {"cognify": texts["cognify"] | {"chunk_size": 512}, "data": {"path": "x"}}
+
+
+def test_a_list_with_a_users_own_items_is_not_replaced(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.json"
+    mine.write_text(json.dumps({"custom_categories": [{"food": "what they eat"}]}))
+    candidate, mapping = baseline_candidate(Own().prompts), {"note": "custom_categories.hobbies"}
+    with pytest.raises(RunError, match=r"--into .*mine\.json: custom_categories is set there"):
+        export(OWN, candidate, "mem0-platform", tmp_path / "out", {}, mapping=mapping, into=mine)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("target", "mapping", "said"),
     [

@@ -84,6 +84,21 @@ def price_of(settings: ModelSettings) -> Price | None:
     return Price(round(prompt, 9), round(completion, 9), round(cached, 9), round(thinking, 9), source)
 
 
+def unknown_prices(settings: ModelSettings, *, writes: bool = True) -> list[str]:
+    """The settings of a price that neither a model has nor the table knows; `writes`: it is paid for its replies too.
+
+    Example:
+        >>> unknown_prices(ModelSettings(model="own", base_url="http://127.0.0.1:8000/v1", price_in=2))
+        ['price_out']
+    """
+    if settings.embedded:
+        return []
+    listed = {"price_in": "input_cost_per_token", "price_out": "output_cost_per_token"}
+    row = _in_table(settings.model, settings.base_url or "")[1]
+    asked = listed if writes else ("price_in",)
+    return [name for name in asked if getattr(settings, name) is None and row.get(listed[name]) is None]
+
+
 def _in_table(model: str, base_url: str) -> tuple[str, Mapping[str, Any]]:
     """A model's name in the table, and its row there; empty if it has none."""
     table = _table()
