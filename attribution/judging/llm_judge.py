@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
+from attribution.judging.metrics import JUDGE
 from attribution.judging.words import Judgement, judge
 from tracing.errors import CallFailedError, MalformedReplyError
 from tracing.llm.booking import note_malformed
@@ -122,7 +123,7 @@ class LlmJudge:
         with self._flights.alone(repr(key)):
             if key not in self._margins:
                 # A separate trace: the judge's cost is not the memory system's, but has its own name in the meter.
-                with trace(), operation("judge", kind="llm"):
+                with trace(), operation(JUDGE, kind="llm"):
                     self._margins[key] = (self._yes_or_no if mode == "margin" else self._label)(question, reply)
             return self._margins[key]
 

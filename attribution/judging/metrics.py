@@ -17,6 +17,9 @@ from tracing.recording.redaction import excerpt
 LLM_JUDGE = "llm_judge"
 """Name of the metric that asks a model; the others are functions of the texts."""
 
+JUDGE = "judge"
+"""Operation by whose name the calls of a model that judges are counted."""
+
 _EXCERPT_LENGTH = 60
 
 METRIC_PLUGINS = PluginRegistry(

@@ -33,6 +33,7 @@ Symptom = Literal[
     "missed delete",
     "wrong overwrite",
     "unusable reply",
+    "led astray",
 ]
 """What a failed execution looks like: finer than the error type; instructions and edits are chosen by it."""
 
@@ -157,7 +158,7 @@ def symptoms_of(example: Example, stage: Stage) -> set[Symptom]:
             symptoms.add("missed update")
         elif event not in ("ADD", None):
             symptoms.add("wrong overwrite")
-    return symptoms
+    return symptoms or {"led astray"}
 
 
 def event_in(output: str) -> str | None:

@@ -141,6 +141,11 @@ class Rewrite:
     demonstrations: tuple[Demonstration, ...] = ()
 
     @property
+    def key(self) -> str:
+        """What a round knows it by; two prompts may have the same text."""
+        return f"{self.prompt}\n{self.text}"
+
+    @property
     def shows(self) -> frozenset[str]:
         """Ids of the conversations whose content the text is known to show; it is not scored on them."""
         return conversations_of(self.demonstrations)

@@ -69,9 +69,7 @@ def take_apart(template: str) -> Parts:
     first, last = with_data[0], with_data[-1]
     if first and _is_label(lines[first - 1]) and lines[first - 1] != NOW:
         first -= 1
-    before = lines[:first]
-    start = before.index(EXAMPLE) if EXAMPLE in before and NOW in before else first
-    stop = first - before[::-1].index(NOW) if start < first else first
+    start, stop = _demonstrations(lines[:first], lines[first].partition("{")[0])
     end = max(number for number, line in enumerate(lines) if line.strip())
     cue = end if end > last and _is_label(lines[end]) else len(lines)
     return Parts(
@@ -81,6 +79,19 @@ def take_apart(template: str) -> Parts:
         tuple(lines[last + 1 : cue]),
         tuple(lines[cue:]),
     )
+
+
+def _demonstrations(before: Sequence[str], opening: str) -> tuple[int, int]:
+    """Where the demonstrations among the lines before the data start and stop; both at the end if there are none.
+
+    A prompt may have a line `EXAMPLE` of its own. A demonstration has the layout of the data, so the first that goes on
+    as the data begin (`opening`) is one.
+    """
+    stop = max((number + 1 for number, line in enumerate(before) if line == NOW), default=0)
+    starts = [number for number, line in enumerate(before[:stop]) if line == EXAMPLE]
+    like_data = (number for number in starts if before[number + 1].startswith(opening))
+    start = next(like_data, min(starts, default=None))
+    return (len(before), len(before)) if start is None else (start, stop)
 
 
 def without_blank_ends(lines: Sequence[str]) -> tuple[str, ...]:

@@ -84,8 +84,9 @@ class TextLimits:
 
         def with_limits(spec: PromptSpec) -> PromptSpec:
             most = self.max_tokens or max(LEAST_TOKENS, TIMES_BASELINE * tokens_of(spec.text))
-            pinned = tuple(self.pinned.get(spec.name, ()))
             own = spec.contract
+            most = most if own.max_tokens is None else min(most, own.max_tokens)
+            pinned = tuple(dict.fromkeys((*own.pinned, *self.pinned.get(spec.name, ()))))
             contract = replace(own, max_tokens=most, pinned=pinned, rules=(*own.rules, *rules))
             return replace(spec, contract=contract)
 

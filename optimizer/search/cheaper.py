@@ -106,14 +106,14 @@ class _Cutting:
 
         this_round.edits(*(rewrite.prompt for rewrite in cut.rewrites))
         for rewrite in cut.rewrites:
-            measured = this_round.rewrites.get(rewrite.text)
+            measured = this_round.rewrites.get(rewrite.key)
             local = measured.local if measured is not None else None
-            this_round.rewrites[rewrite.text] = RewriteRecord.of(rewrite, local=local)
+            this_round.rewrites[rewrite.key] = RewriteRecord.of(rewrite, local=local)
         decision = self._with_tokens(_looks(len(self.baseline)).first_decision(met), outcomes)
         tuning.progress(phase, outcomes, len(outcomes))
         self._note(this_round, cut, decision)
-        texts = [rewrite.text for rewrite in cut.rewrites]
-        crowned = decision.accepted and crown_winner(tuning, this_round, texts, candidate, cut.settings)
+        keys = [rewrite.key for rewrite in cut.rewrites]
+        crowned = decision.accepted and crown_winner(tuning, this_round, keys, candidate, cut.settings)
         self.cuts.note(cut, outcomes, crowned=crowned)
         return crowned
 
@@ -130,8 +130,8 @@ class _Cutting:
     def _note(self, this_round: Round, cut: Cut, decision: GateDecision) -> None:
         gain = decision.delta if decision.outcome is not GateOutcome.INCOMPARABLE else None
         for rewrite in cut.rewrites:
-            before = this_round.rewrites[rewrite.text]
-            this_round.rewrites[rewrite.text] = replace(before, screening=gain, gate=decision)
+            before = this_round.rewrites[rewrite.key]
+            this_round.rewrites[rewrite.key] = replace(before, screening=gain, gate=decision)
         if cut.retrieval is not None:
             others = [record for record in this_round.settings if record.settings != cut.settings]
             this_round.settings = [*others, Considered(cut.settings, cut.retrieval).record(decision, gain)]

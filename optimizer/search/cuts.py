@@ -191,7 +191,7 @@ class Cuts:
             return True
         measure, weight = partial(local.measure, name), local.objectives[name].weight
         gain = compared(rewrite, self.tuning.champion[name], inputs, measure, weight).gain
-        this_round.rewrites[rewrite.text] = RewriteRecord.of(rewrite, local=gain)
+        this_round.rewrites[rewrite.key] = RewriteRecord.of(rewrite, local=gain)
         return gain >= -self.margin
 
     def _without(self, name: str, pieces: Sequence[str]) -> Cut | None:

@@ -126,21 +126,24 @@ class _LocalRounds:
         shares = shares_of(tuning.settings.selector, gains, n, tuning.seed_of(n), least=least)
         total = sum(expected.values())
         loss: dict[str, float] = {}
-        for prompt, share in shares.items():
-            if prompt not in recorded:
+        by_hand = [name for name in local.objectives if self.searches[name].by_hand]
+        for prompt in dict.fromkeys((*shares, *by_hand)):
+            if prompt not in recorded and prompt not in by_hand:
                 continue
-            inputs = recorded[prompt]
+            # What people wrote is tried of every prompt, whoever is to blame.
+            share, inputs = shares.get(prompt, LEAST_SHARE), recorded.get(prompt, [])
             this_round.edits(prompt)
             alignment = self.alignment.get(prompt)
             self.searches[prompt].begin(
                 local,
                 this_round,
                 inputs,
-                credits[prompt],
+                credits.get(prompt, []),
                 attributions,
                 signals,
-                count=max(FEWEST_REWRITES, round(REWRITES * share)),
-                measured=local.reruns_as_recorded(prompt, tuning.champion[prompt], inputs[0])
+                count=max(FEWEST_REWRITES, round(REWRITES * share)) if prompt in shares and inputs else 0,
+                measured=bool(inputs)
+                and local.reruns_as_recorded(prompt, tuning.champion[prompt], inputs[0])
                 and (alignment is None or not alignment.misleads),
                 elsewhere=faults.elsewhere(prompt, inputs),
             )
@@ -169,8 +172,8 @@ class _LocalRounds:
                 name: alignment_of(pairs, seed=tuning.settings.seed) for name, pairs in self.pairs.items()
             }
         if winner is not None:
-            texts = [scored.rewrite.text for scored in winner.parts.values()]
-            if crown_winner(tuning, this_round, texts, winner.candidate(tuning.champion)):
+            keys = [scored.rewrite.key for scored in winner.parts.values()]
+            if crown_winner(tuning, this_round, keys, winner.candidate(tuning.champion)):
                 self.comparisons = Comparisons(tuning)
                 for name, scored in winner.parts.items():
                     self.searches[name].demonstrations = scored.rewrite.demonstrations
@@ -208,7 +211,7 @@ class _LocalRounds:
         alone, decision = len(combination.parts) == 1, combination.decision
         for prompt, scored in combination.parts.items():
             self.searches[prompt].note(scored)
-            rewrite = this_round.rewrites[scored.rewrite.text]
+            rewrite = this_round.rewrites[scored.rewrite.key]
             if decision is not None:
                 about = "" if alone else f"{' and '.join(combination.parts)} together"
                 rewrite = replace(rewrite, gate=replace(decision, about=about))
@@ -220,7 +223,7 @@ class _LocalRounds:
                     for old, new in zip(order, combination.outcomes, strict=False)
                     if old.conversation.id in scored.by_conversation and new.tainted is None
                 ]
-            this_round.rewrites[scored.rewrite.text] = rewrite
+            this_round.rewrites[scored.rewrite.key] = rewrite
 
 
 def _learned_from(tuning: Tuning) -> list[Outcome]:

@@ -101,7 +101,7 @@ class NewTexts:
         offered = sources.propose(self._n, request, max(0, count - demonstrated_part), besides=(DEMONSTRATIONS,))
         # What people wrote stands for itself.
         by_hand = [rewrite for rewrite in offered if rewrite.source == HAND]
-        rewrites = [replace(rewrite, demonstrations=inherited) for rewrite in offered if rewrite.source != HAND]
+        rewrites = [_showing(rewrite, inherited) for rewrite in offered if rewrite.source != HAND]
         learned = {conversation.id for conversation in self._tuning.train}
         demonstrations = [
             demonstration
@@ -138,9 +138,8 @@ class NewTexts:
             offered = self._tuning.sources.propose(self._n + 1, request, per_parent, besides=(DEMONSTRATIONS,))
             rewrites += [
                 replace(
-                    rewrite,
+                    _showing(rewrite, parent.rewrite.demonstrations),
                     reason=f"{parent.rewrite.reason}; {rewrite.reason}",
-                    demonstrations=parent.rewrite.demonstrations,
                 )
                 for rewrite in offered
                 if rewrite.source != HAND
@@ -149,6 +148,11 @@ class NewTexts:
 
     def _is_new(self, rewrite: Rewrite) -> bool:
         return rewrite.text not in self._tried and not self._request.prompt.contract.violations(rewrite.text)
+
+
+def _showing(rewrite: Rewrite, inherited: Sequence[Demonstration]) -> Rewrite:
+    """The rewrite with what the text it was made of shows, beside what its proposer says that it shows."""
+    return replace(rewrite, demonstrations=tuple(dict.fromkeys((*inherited, *rewrite.demonstrations))))
 
 
 def _together(scored: Sequence[LocalScore]) -> list[Rewrite]:

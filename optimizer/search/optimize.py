@@ -124,6 +124,13 @@ class _TuningRun(Tuning):
                     len(graphs),
                 )
 
+    def _tell_unmet(self) -> None:
+        """Warn of texts by hand that the search tried on nothing."""
+        met = {(rewrite.prompt, rewrite.text) for record in self._round_log.records for rewrite in record.rewrites}
+        unmet = [rewrite.reason for rewrite in self.settings.hand if (rewrite.prompt, rewrite.text) not in met]
+        if unmet:
+            _log.warning("the search ended before these were tried: %s", "; ".join(unmet))
+
     def search(self, optimizer: Optimizer) -> Stopped:
         """Let an optimizer search; calls are refused that would take what the test needs of a budget.
 
@@ -137,6 +144,7 @@ class _TuningRun(Tuning):
             with budget.keeping(self._reserve.for_test), budget.part(_SEARCH_CALLS, self.settings.calls):
                 return Stopped.returned(optimizer(self))
         finally:
+            self._tell_unmet()
             spent = budget.spent - before
             self._cost = SearchCost(spent.calls, spent.tokens, budget.seconds - since, dict(self.costs))
 
@@ -171,10 +179,7 @@ class _TuningRun(Tuning):
             else:
                 best = self._score("test", self.champion, self._scores)
                 self._tokens = {"baseline": spent, "champion": tokens_a_question(best)}
-                margin, seed = self.settings.margin, self.settings.seed
-                self._verdict = (
-                    verdict_of(base, best, seed=seed) if margin is None else cheaper_of(base, best, margin, seed=seed)
-                )
+                self._verdict = self._verdict_on(base, best)
         try:
             # A budget that is spent by now, or an interruption, leaves the verdict as it is.
             with suppress(BudgetExceededError):
@@ -233,7 +238,12 @@ class _TuningRun(Tuning):
         if any(outcome.tainted is not None for outcome in alone):
             return None
         self._tokens = {**self._tokens, f"{whose}_alone": tokens_a_question(alone)}
-        return verdict_of(base, alone, seed=self.settings.seed)
+        return self._verdict_on(base, alone)
+
+    def _verdict_on(self, base: Sequence[Outcome], other: Sequence[Outcome]) -> Verdict:
+        """The verdict on other outcomes than the baseline's, by what is sought."""
+        margin, seed = self.settings.margin, self.settings.seed
+        return verdict_of(base, other, seed=seed) if margin is None else cheaper_of(base, other, margin, seed=seed)
 
 
 def _stopped_by(error: MemtuneError) -> Stopped:

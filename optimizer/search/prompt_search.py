@@ -111,14 +111,14 @@ class PromptSearch:
             BudgetExceededError: a hard budget does not allow an author's call.
         """
         name = self._spec.name
-        waiting = {text: rewrite for text, rewrite in self._unmeasured.items() if not self._decided(text)}
+        waiting = {text: rewrite for text, rewrite in self._unmeasured.items() if not self._decided(rewrite)}
         self._round = this_round
         if self._texts.begin(local, inputs, credits, measurable=measured, elsewhere=elsewhere):
             # What was written of another text may be written again of this one.
             self._tried -= {*waiting, *(rewrite.text for rewrite in self._new)}
             self._new, waiting = [], {}
         self._new += waiting.values()
-        count = count if measured else UNMEASURED_REWRITES
+        count = count if measured else min(count, UNMEASURED_REWRITES)
         self._second_count = round(SECOND_SHARE * count) if measured else 0
         self._written = NewTexts(
             self._tuning,
@@ -140,12 +140,18 @@ class PromptSearch:
         if not measured:
             for rewrite in self._new:
                 self._unmeasured[rewrite.text] = rewrite
-                this_round.rewrites[rewrite.text] = RewriteRecord.of(rewrite)
+                this_round.rewrites[rewrite.key] = RewriteRecord.of(rewrite)
             self._new = []
 
-    def _decided(self, text: str) -> bool:
+    @property
+    def by_hand(self) -> bool:
+        """Whether people wrote a text of this prompt that was not tried yet."""
+        own = (rewrite.text for rewrite in self._tuning.settings.hand if rewrite.prompt == self._spec.name)
+        return any(text not in self._tried for text in own)
+
+    def _decided(self, rewrite: Rewrite) -> bool:
         """Whether the gate decided on the text alone in the last round."""
-        decision = self._round.rewrites[text].gate
+        decision = self._round.rewrites[rewrite.key].gate
         return decision is not None and not decision.about
 
     def arms(self) -> list[Arm]:
@@ -271,7 +277,7 @@ class PromptSearch:
         self._tuning.allow(1)
         for rewrite in step.rewrites:
             # Before it is measured: a budget may end this.
-            self._round.rewrites.setdefault(rewrite.text, RewriteRecord.of(rewrite))
+            self._round.rewrites.setdefault(rewrite.key, RewriteRecord.of(rewrite))
         phase = f"round {self._round.n}: replies of {self._spec.name} to recorded inputs"
         for score in self._texts.measure(step.rewrites, step.inputs, phase):
             self.note(score)
@@ -281,9 +287,9 @@ class PromptSearch:
 
     def note(self, scored: LocalScore) -> None:
         """Note in the round that a text is tried, and what it gains on recorded inputs."""
-        rewrites, text = self._round.rewrites, scored.rewrite.text
-        before = rewrites.get(text) or RewriteRecord.of(scored.rewrite)
-        rewrites[text] = replace(before, local=scored.gain) if scored.inputs else before
+        rewrites, key = self._round.rewrites, scored.rewrite.key
+        before = rewrites.get(key) or RewriteRecord.of(scored.rewrite)
+        rewrites[key] = replace(before, local=scored.gain) if scored.inputs else before
 
     @property
     def hope(self) -> float:

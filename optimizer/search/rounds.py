@@ -12,7 +12,7 @@ from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.proposers.examples import Example
 from optimizer.tuning.round import Change, RewriteRecord, Round
 from optimizer.tuning.stopped import Stopped
-from optimizer.tuning.tuning import Tuning
+from optimizer.tuning.tuning import ChampionUnscoredError, Tuning
 from tracing.errors import BudgetExceededError
 from tracing.systems.prompts import Candidate
 
@@ -109,6 +109,10 @@ def crown_winner(
     except BudgetExceededError:
         overrule(this_round, keys, GateOutcome.OUT_OF_BUDGET, settings=bool(settings))
         raise
+    except ChampionUnscoredError:
+        # The gate had not met all validation conversations.
+        overrule(this_round, keys, GateOutcome.UNSCORED, settings=bool(settings))
+        return False
     if not crowned:
         overrule(this_round, keys, GateOutcome.UNCONFIRMED, settings=bool(settings))
     return crowned

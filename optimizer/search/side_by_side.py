@@ -87,7 +87,7 @@ def _race(tuning: Tuning, tunings: Mapping[str, Tuning], *, together: bool) -> N
         winner = ranked[0]
         if not winner.accepted:
             return
-        keys = [_key(prompt, scored) for prompt, scored in winner.parts.items()]
+        keys = [scored.rewrite.key for scored in winner.parts.values()]
         crown_winner(tuning, this_round, keys, winner.candidate(tuning.champion), winner.settings)
 
 
@@ -125,16 +125,13 @@ def _note(this_round: Round, combination: Combination) -> None:
     sources = {scored.rewrite.source for scored in combination.parts.values()}
     if len(sources) > 1:
         decision = replace(decision, about=f"{' and '.join(sorted(sources))} together")
-    for prompt, scored in combination.parts.items():
-        record = this_round.rewrites.get(_key(prompt, scored)) or RewriteRecord.of(scored.rewrite)
+    for scored in combination.parts.values():
+        key = scored.rewrite.key
+        record = this_round.rewrites.get(key) or RewriteRecord.of(scored.rewrite)
         alone = len(combination.parts) == 1
         screening = combination.gain if alone else record.screening
-        this_round.rewrites[_key(prompt, scored)] = replace(record, gate=decision, screening=screening)
+        this_round.rewrites[key] = replace(record, gate=decision, screening=screening)
     if settings := dict(combination.settings):
         noted = SettingsRecord(settings, tuple(combination.parts), None, None, combination.gain, decision)
         this_round.settings.append(noted)
     this_round.edits(*combination.parts)
-
-
-def _key(prompt: str, scored: LocalScore) -> str:
-    return f"{prompt}\n{scored.rewrite.text}"

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
+from attribution.judging.metrics import JUDGE
 from optimizer.evaluation.evaluator import Outcome
 from tracing.errors import ShareSpentError
 from tracing.graph.elements import Operation
@@ -113,10 +114,16 @@ class TimeReserve:
         """What baseline and champion spend on the test conversations if nothing of it is cached."""
         if not self._seen:
             return Spending()
-        totals, times = self._meter.totals(), 2 * self.conversations / self._seen
+        totals, times = self._meter.totals(), MARGIN * 2 * self.conversations / self._seen
         metered = totals["prompt_tokens"] + totals["completion_tokens"]
-        money = totals["cost"] / metered * self._spent.tokens if metered else 0.0
-        return Spending(math.ceil(self._spent.calls * times), math.ceil(self._spent.tokens * times), money * times)
+        tokens = self._spent.tokens + self._calls[_OUTSIDE] * self._tokens_a_judgement()
+        money = totals["cost"] / metered * tokens if metered else 0.0
+        return Spending(math.ceil(self._spent.calls * times), math.ceil(tokens * times), money * times)
+
+    def _tokens_a_judgement(self) -> float:
+        """Tokens of a call that a model judged by, which no operation of the memory system made."""
+        usage = self._meter.usage_of(JUDGE)
+        return (usage.prompt_tokens + usage.completion_tokens) / usage.calls_made if usage.calls_made else 0.0
 
     @property
     def _overhead(self) -> float:

@@ -296,7 +296,7 @@ class Tuning:
         Raises:
             ContractError: it lacks a prompt, a text breaks a contract, or is another one of a prompt that is not
                 tuned.
-            RunError: it cannot be scored on the validation conversations.
+            ChampionUnscoredError: it cannot be scored on the validation conversations.
             BudgetExceededError: a hard budget does not allow it.
         """
         self._check(candidate)
@@ -312,7 +312,9 @@ class Tuning:
                     raise
         tainted = next((outcome for outcome in outcomes if outcome.tainted is not None), None)
         if tainted is not None:
-            raise RunError(f"{tainted.conversation.id}: a candidate that cannot be scored became the champion")
+            raise ChampionUnscoredError(
+                f"{tainted.conversation.id}: a candidate that cannot be scored became the champion"
+            )
         if confirm and self._access.task.samples and (candidate, crowned) != (self.champion, self.champion_settings):
             self.allow(2 * len(self.validation))
             again = self._evaluation_progress("fresh replies before crowning")

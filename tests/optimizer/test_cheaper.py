@@ -194,6 +194,9 @@ def test_the_front_holds_what_nothing_else_beats(cheaper: Search) -> None:
     (champion,) = [candidate for candidate in result.tried if candidate.champion]
     assert champion in front
     assert champion.change == "another answer, top_k 1"
+    # What each makes alone is judged by what was sought, as the whole is.
+    assert result.prompts_alone is not None
+    assert (result.verdict, result.prompts_alone.verdict) == ("cheaper", "cheaper")
     (base,) = [candidate for candidate in result.tried if candidate.change == "the baseline"]
     assert (base.delta, base.saved, base.conversations, base.front) == (0.0, 0.0, 8, False)
     assert [candidate.saved for candidate in result.tried] == sorted(

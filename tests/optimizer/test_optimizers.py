@@ -14,7 +14,7 @@ from scripted_world import WeakModel, for_dspy, kind_of, memory, world
 from attribution.methods import survival
 from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator
-from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest, open_proposers
+from optimizer.proposers.rewrites import HAND, Means, Rewrite, RewriteRequest, open_proposers
 from optimizer.proposers.template import EXAMPLE, take_apart, without_blank_ends
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import OPTIMIZERS, open_optimizer
@@ -110,6 +110,21 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
         )
 
     return run_it
+
+
+@pytest.mark.parametrize("prompt", ["decide", "extract"])
+def test_what_people_wrote_is_tried_of_a_prompt_that_nobody_blames(run: Run, prompt: str) -> None:
+    text = f"{BASELINE[prompt]}\n"
+    hand = (Rewrite(prompt, text, HAND, "written by hand"),)
+    result = run("local-search", WeakModel("answer"), rounds=1, hand=hand, cache=True)
+    tried = [rewrite for record in result.rounds for rewrite in record.rewrites if rewrite.source == HAND]
+    assert [(rewrite.prompt, rewrite.text) for rewrite in tried] == [(prompt, text)]
+
+
+def test_a_text_that_nothing_was_asked_of_is_told(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    hand = (Rewrite("extract", f"{BASELINE['extract']}\n", HAND, "written by hand: extract.txt"),)
+    run("closed-loop", WeakModel("answer"), rounds=0, hand=hand)
+    assert "ended before these were tried: written by hand: extract.txt" in caplog.text
 
 
 @pytest.mark.slow

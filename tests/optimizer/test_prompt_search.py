@@ -290,11 +290,19 @@ def test_a_text_of_which_nothing_is_measured_waits_for_whole_conversations_until
     texts = [offer.text for offer in offers]
     assert waiting(1) == waiting(2) == texts[:UNMEASURED_REWRITES]
     rewrites = searching.rounds[-1].rewrites
-    rewrites[texts[0]] = replace(rewrites[texts[0]], gate=SimpleNamespace(about=""))
-    rewrites[texts[1]] = replace(rewrites[texts[1]], gate=SimpleNamespace(about="answer and extract together"))
+    for offer, about in zip(offers, ("", "answer and extract together"), strict=False):
+        rewrites[offer.key] = replace(rewrites[offer.key], gate=SimpleNamespace(about=about))
     assert waiting(3) == texts[1 : UNMEASURED_REWRITES + 1]
     assert set(texts[1 : UNMEASURED_REWRITES + 1]) <= set(waiting(4, measured=True))
     assert searching.search.arms() == []
+
+
+def test_a_text_is_not_scored_on_what_its_proposer_says_that_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = Demonstration((("question", "?"),), "Zibbel", "train-0")
+    searching = Searching(monkeypatch, TEMPLATE, [Rewrite("answer", f"{TEMPLATE} 1", "mine", "", (shown,))])
+    searching.begin(1, REWRITES, measured=True)
+    (step,) = [step for step in searching.search.steps(0.0, {}) if step.rewrites]
+    assert step.rewrites[0].shows == {"train-0"}
 
 
 @pytest.mark.parametrize(("tenths", "hope"), [(0, 0.5), (9, 1.0)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, kind_of, memory, world
 
+from attribution.judging.llm_judge import LlmJudge
+from attribution.judging.metrics import JUDGE
 from attribution.methods import survival
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.rag import Rag
@@ -120,6 +123,22 @@ def test_while_time_is_kept_no_call_takes_it_and_what_is_untimed_may_end(slow: O
         assert budget.remaining_seconds() is None
     with pytest.raises(BudgetExceededError, match="100 seconds"):
         budget.check_time()
+
+
+def test_what_is_kept_for_the_test_has_room_and_the_judges_tokens(
+    scripted_server: ScriptedServer, open_access: Open, tmp_path: Path
+) -> None:
+    scripted_server.script = lambda body: "no" if "accepted answer" in prompt_of(body).lower() else "Zibbel"
+    access = open_access(Limits(tokens=10**6), cache=False, concurrency=1)
+    (tmp_path / "ours").mkdir()
+    ours = Evaluator(memory(), access, "short_contains", tmp_path / "ours", model_judge=LlmJudge(access.judge))
+    reserve = TimeReserve(access.budget, access.meter, 3, 1)
+    outcomes = reserve.timed(lambda: ours.evaluate(BASELINE, world(train=2).train))
+    judged = access.meter.usage_of(JUDGE)
+    assert judged.calls_made > 0
+    assert sum(outcome.tokens for outcome in outcomes) < access.budget.spent.tokens
+    # Two candidates meet three conversations, where two took this.
+    assert reserve.for_test().spending.tokens == math.ceil(1.1 * 2 * 3 / 2 * access.budget.spent.tokens)
 
 
 def test_calls_that_no_prompt_changes_are_not_paid_again(

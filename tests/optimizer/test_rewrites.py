@@ -17,7 +17,7 @@ from optimizer.proposers.bank import INSTRUCTIONS, BankProposer
 from optimizer.proposers.demonstrations import MOST_TOKENS, DemonstrationProposer, demonstrations_of
 from optimizer.proposers.examples import examples_of, symptoms_of
 from optimizer.proposers.rewrites import Proposer, Rewrite, RewriteRequest, admit
-from optimizer.proposers.structure import FORMAT_LINES, OPERATORS, StructureProposer, format_lines
+from optimizer.proposers.structure import FORMAT_LINES, OPERATORS, TEXTS, StructureProposer, format_lines
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import read_conversations
 from tracing.systems.prompts import Contract, render
@@ -96,6 +96,15 @@ def test_a_passing_case_points_at_the_extraction_and_decision_behind_it(
     example = next(example for example in decided if example.case.conversation == "c1")
     assert json.loads(example.output) == {"event": "DELETE", "id": "1"}
     assert example.inputs["memories"].startswith("1: Bodo's lorry is ochre.")
+
+
+def test_an_author_is_told_of_a_failure_that_looks_like_no_kind(
+    recorded: tuple[list[Outcome], list[Attribution]],
+) -> None:
+    """Prompts of a search, as for queries and reranking, were never given to an author."""
+    failed, _ = examples_of(PROMPTS["answer"], *recorded)
+    assert symptoms_of(failed[0], "retrieve") == {"led astray"}
+    assert "led astray" in TEXTS["failures"]
 
 
 def test_tainted_outcomes_give_no_examples(recorded: tuple[list[Outcome], list[Attribution]]) -> None:

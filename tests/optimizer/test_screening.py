@@ -1,13 +1,21 @@
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 from marked_outcomes import outcomes
 
 from experiments.systems.rag import Rag
 from optimizer.evaluation.evaluator import Outcome
+from optimizer.evaluation.scores import Settings
+from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.proposers.examples import Example
+from optimizer.proposers.rewrites import Rewrite
 from optimizer.search.closed_loop import race
-from optimizer.search.rounds import SCREENED, drawn
+from optimizer.search.rounds import SCREENED, crown_winner, drawn
 from optimizer.tuning.round import RewriteRecord
+from optimizer.tuning.tuning import ChampionUnscoredError
+from tracing.systems.prompts import Candidate
 
 BATCH = outcomes("+---", "++--")
 
@@ -34,6 +42,20 @@ def scripted(**rows: tuple[str, ...]) -> tuple[Callable[[RewriteRecord, Outcome]
 
 def failed_in(train: Sequence[Outcome], *places: int) -> list[Example]:
     return [Example(PROMPT, train[place].cases[0], None, {}, ()) for place in places]
+
+
+def test_a_winner_that_cannot_be_scored_on_what_the_gate_had_not_met_is_no_champion() -> None:
+    """One reply that is always cut short ended the whole run, without a verdict."""
+    rewrite = Rewrite("answer", "Be brief. {question}", "bank", "shorter")
+    record = replace(RewriteRecord.of(rewrite), gate=GateDecision(GateOutcome.ACCEPTED))
+
+    def crown(candidate: Candidate, settings: Settings | None) -> bool:
+        raise ChampionUnscoredError("val-0: a candidate that cannot be scored became the champion")
+
+    tuning: Any = SimpleNamespace(approves=lambda change: True, crown=crown)
+    this_round: Any = SimpleNamespace(rewrites={rewrite.key: record}, settings=[])
+    assert not crown_winner(tuning, this_round, [rewrite.key], {"answer": rewrite.text})
+    assert str(this_round.rewrites[rewrite.key].gate).startswith("cannot be scored")
 
 
 def test_the_mean_gain_over_the_conversations_is_noted() -> None:

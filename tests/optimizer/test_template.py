@@ -121,6 +121,15 @@ def test_a_demonstration_stays_one_through_other_edits(template: str) -> None:
     assert "C" not in replaced.demonstrations
 
 
+def test_a_prompts_own_example_is_an_instruction_beside_demonstrations() -> None:
+    own = "Extract facts.\nExample:\nMara: I moved.\n- Mara moved.\nNever guess.\n\nMessages:\n{messages}\nFacts:"
+    once = take_apart(own).with_filled([({"messages": "Bo: I sail."}, "- Bo sails.")])
+    again = take_apart(once.text).with_filled([({"messages": "Ann: I row."}, "- Ann rows.")])
+    assert ("Never guess." in again.head, "Bo sails" in again.text, "Ann rows" in again.text) == (True, False, True)
+    before_it = "Now this one:\nis how I mark it.\nExample:\nx\n\nQ: {q}\nA:"
+    assert take_apart(before_it).text == before_it
+
+
 def test_the_question_stands_on_both_sides_of_the_context_once() -> None:
     text = question_twice(PROMPTS["answer"].text)
     assert text is not None

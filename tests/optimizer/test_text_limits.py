@@ -56,6 +56,15 @@ def test_a_long_text_and_a_changed_pinned_line_are_refused_with_the_reason() -> 
     assert any("tokens" in each for each in problems(f"{'A rule. ' * 800}\n{baseline}"))
 
 
+def test_a_users_own_contract_keeps_its_limits_in_a_run() -> None:
+    own = FactMemory.prompts["answer"]
+    strict = replace(own, contract=replace(own.contract, max_tokens=40, pinned=("Memories:",)))
+    for limits, most in ((TextLimits(), 40), (TextLimits(30, {"answer": [CUE]}), 30)):
+        contract = limits.applied({"answer": strict}, TRAIN)["answer"].contract
+        assert contract.max_tokens == most
+        assert contract.pinned == ("Memories:", *limits.pinned.get("answer", ()))
+
+
 def test_what_a_contract_refuses_stays_refused_in_a_run() -> None:
     spec = TextLimits().applied(EVEROS, TRAIN)["boundary_detection"]
     broken = spec.text.replace("{messages}", "{{{messages}}}")

@@ -13,6 +13,9 @@ from tracing.llm.settings import Limits
 
 COUNTED = ("calls", "tokens", "money")
 
+_LOOK_S = 1.0
+"""Time between two looks at the clock of a call that waits for others to settle."""
+
 
 @dataclass(frozen=True, slots=True)
 class Spending:
@@ -59,15 +62,16 @@ class _Part:
         allowed = getattr(self, name)
         return None if allowed is None else max(0.0, allowed - getattr(spent - self.before, name))
 
-    def check(self, total: Spending) -> None:
-        """Refuse a total that is more than this part allows."""
+    def refusal(self, total: Spending) -> BudgetExceededError | None:
+        """Why a total is more than this part allows; None if it is not."""
         for name in COUNTED:
             allowed = getattr(self, name)
             if allowed is None or getattr(total - self.before, name) <= allowed:
                 continue
             if self.key is None:
-                raise ShareSpentError(f"its share of {allowed:g} {name} is spent")
-            raise PartSpentError(f"{self.key}: {allowed} {name} are made, and no more are allowed; raise {self.key}")
+                return ShareSpentError(f"its share of {allowed:g} {name} is spent")
+            return PartSpentError(f"{self.key}: {allowed} {name} are made, and no more are allowed; raise {self.key}")
+        return None
 
 
 class Budget:
@@ -83,8 +87,10 @@ class Budget:
         self._opened = clock()
         self._repeated = 0.0
         self._lock = threading.Lock()
+        self._settled = threading.Condition(self._lock)
         self._spent = Spending()
         self._reserved = Spending()
+        self._under_way = 0
         self._whole = _Part(None, Spending(), limits.calls, limits.tokens, limits.money)
         self._parts: list[_Part] = []
         self._beside, self._is_beside = Spending(), False
@@ -171,19 +177,32 @@ class Budget:
             self._timed = True
 
     def reserve(self, most: Spending) -> None:
-        """Reserve `most`, the most that the next call may cost, or refuse it if it could exceed a limit."""
-        self.check_time()
-        with self._lock:
-            total, held_back = self._spent + self._reserved + most, self._holdback().spending
-            for name in COUNTED:
-                limit = getattr(self.limits, name)
-                if limit is not None and getattr(total, name) > limit:
-                    raise _exceeded(name, limit, getattr(self._spent, name), getattr(self._reserved, name))
-                if limit is not None and getattr(total + held_back, name) > limit:
-                    raise kept_back(name)
-            for part in () if self._is_beside else self._parts:
-                part.check(total - self._beside)
-            self._reserved = self._reserved + most
+        """Reserve `most`, the most that the next call may cost, or refuse it if it could exceed a limit.
+
+        Calls under way reserve more than they come to cost. What only they leave no room for waits until they settle.
+        """
+        with self._settled:
+            while True:
+                self.check_time()
+                refusal = self._refusal(self._spent + self._reserved + most)
+                if refusal is None:
+                    self._reserved, self._under_way = self._reserved + most, self._under_way + 1
+                    return
+                if not self._under_way or self._refusal(self._spent + most) is not None:
+                    raise refusal
+                self._settled.wait(_LOOK_S)
+
+    def _refusal(self, total: Spending) -> BudgetExceededError | None:
+        """Why a total is too much; None if it is not."""
+        held_back = self._holdback().spending
+        for name in COUNTED:
+            limit = getattr(self.limits, name)
+            if limit is not None and getattr(total, name) > limit:
+                return _exceeded(name, limit, getattr(self._spent, name), getattr(self._reserved, name))
+            if limit is not None and getattr(total + held_back, name) > limit:
+                return kept_back(name)
+        parts = () if self._is_beside else self._parts
+        return next(filter(None, (part.refusal(total - self._beside) for part in parts)), None)
 
     @contextmanager
     def part(self, key: str, calls: int | None) -> Iterator[None]:
@@ -237,9 +256,10 @@ class Budget:
 
     def settle(self, reserved: Spending, spent: Spending) -> None:
         """Replace a reservation by what the call really cost."""
-        with self._lock:
-            self._reserved = self._reserved - reserved
+        with self._settled:
+            self._reserved, self._under_way = self._reserved - reserved, self._under_way - 1
             self._spent = self._spent + spent
+            self._settled.notify_all()
 
 
 def kept_back(name: str) -> BudgetExceededError:
