@@ -18,6 +18,7 @@ from attribution.text.content import words_of
 from attribution.text.dates import days_of, spans_of
 from attribution.text.languages.reading_language import in_its_language, language_of, reading
 from attribution.text.phrases import without_courtesies
+from attribution.text.segments import CJK_CHARACTER, UNSPACED
 from tracing.systems.conversations import Conversation
 
 Query = Literal["question", "prediction", "gold"]
@@ -68,9 +69,7 @@ class EvidenceIndex:
 
     def _asked_about(self, question: str) -> str | None:
         """The one speaker whom a question names."""
-        named = [
-            name for name in set(self._speakers.values()) if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", question)
-        ]
+        named = [name for name in filter(None, set(self._speakers.values())) if _names(question, name)]
         return named[0] if len(named) == 1 else None
 
     def _told_then(self, question: str) -> set[str]:
@@ -112,3 +111,10 @@ def query_text(case: Case, query: Query) -> str:
         return question_text
     gold = " ".join(case.question.answers) if query == "gold" else ""
     return f"{question_text} {gold.strip() or case.reply}"
+
+
+def _names(question: str, name: str) -> bool:
+    """Whether a name stands in a question, as a word where its script has a space between words."""
+    if CJK_CHARACTER.search(name) or UNSPACED.search(name):
+        return name in question
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", question) is not None

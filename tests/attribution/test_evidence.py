@@ -12,7 +12,7 @@ from attribution.judging.words import judge
 from benchmarks.evidence_recall import EmbeddedEvidence, recall, recall_at
 from benchmarks.labelled_suites import load_suite
 from tracing.llm.access import ModelAccess
-from tracing.systems.conversations import Conversation, Question
+from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
 CONV_26 = Path(__file__).parents[3] / "shared" / "data" / "memeval" / "conv-26.json"
 
@@ -100,3 +100,20 @@ def test_annotated_evidence_is_found_on_a_real_run() -> None:
     table = recall_at(load_suite(CONV_26), (1, 8))
     assert table["question"][1] < table["question"][8] < table["gold"][8]
     assert table["gold"][8] > 0.8
+
+
+@pytest.mark.parametrize(
+    ("speakers", "question", "named"),
+    [
+        (("Mara", ""), "Where does Mara live?", "Mara"),
+        (("Mara", ""), "Which city is it?", None),
+        (("玛拉", "李雷"), "玛拉住在哪里？", "玛拉"),
+        (("Ann", "Anna"), "Where does Anna live?", "Anna"),
+    ],
+)
+def test_a_question_asks_about_the_one_speaker_that_it_names(
+    speakers: tuple[str, ...], question: str, named: str | None
+) -> None:
+    turns = tuple(Turn(id=str(at), speaker=speaker, text="Noted.") for at, speaker in enumerate(speakers))
+    talk = Conversation(id="c", speakers=("Mara",), sessions=(DialogueSession(id="D", turns=turns),))
+    assert EvidenceIndex(talk)._asked_about(question) == named

@@ -95,6 +95,17 @@ def test_a_vector_store_is_recorded_with_and_without_a_retriever(scripted_server
     assert (graph.variables[marker].kind, graph.variables[marker].previous) == ("delete_marker", entry)
 
 
+def test_a_vector_store_takes_its_arguments_by_name_and_reads_an_iterator_itself() -> None:
+    embedding = Faulty(Fault())
+    with instrument.langchain(), trace() as recorder:
+        store = InMemoryVectorStore(embedding)
+        store.add_texts(texts=["Brisket eats radicchio."])
+        store.add_documents(documents=[Document("The bus was late.")])
+        assert len(InMemoryVectorStore.from_texts(["It rained."], embedding).store) == 1
+    kept = [variable.value for variable in recorder.graph.variables.values() if variable.kind == "memory_entry"]
+    assert kept == ["Brisket eats radicchio.", "The bus was late.", "It rained."]
+
+
 def test_a_streamed_chain_and_a_batch_are_recorded_as_one_answer_each(scripted_server: ScriptedServer) -> None:
     scripted_server.script = script(Fault())
     store = InMemoryVectorStore(Faulty(Fault()))

@@ -12,7 +12,7 @@ pytest.importorskip("llama_index.core", reason="llama-index-core is not installe
 pytest.importorskip("llama_index.llms.openai_like", reason="llama-index-llms-openai-like is not installed")
 
 import openai
-from llama_index.core import VectorStoreIndex
+from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.llms import ChatMessage, MockLLM
@@ -196,6 +196,16 @@ def test_a_failure_is_raised_as_before_and_ends_its_step(scripted_server: Script
     assert [one.status for one in (retrieve, query, own)] == ["ok", "error", "error"]
     assert "no such model" in str(query.error)
     assert len(own.attributes["failed_calls"]) == 1
+
+
+def test_an_index_and_a_memory_take_their_arguments_by_name() -> None:
+    index = VectorStoreIndex.from_documents([Document(text="Brisket eats.", id_="d")], embed_model=MockEmbedding(8))
+    memory = Memory.from_defaults(session_id="s", tokenizer_fn=str.split)
+    with instrument.llama_index(), trace():
+        index.delete_nodes(node_ids=[])
+        index.delete_ref_doc(ref_doc_id="d")
+        asyncio.run(memory.aput(message=ChatMessage(role="user", content="hello there")))
+    assert [message.content for message in memory.get_all()] == ["hello there"]
 
 
 def test_it_can_be_done_twice_and_undone(scripted_server: ScriptedServer) -> None:

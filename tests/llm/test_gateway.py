@@ -257,3 +257,14 @@ def test_in_a_traced_context_loose_calls_are_operations_of_their_own(
     assert (chat.name, chat.calls, embed.name, embed.calls) == ("chat", 1, "embed", 1)
     assert [recorder.graph.variables[vid].value for vid in chat.output_ids()] == ["ok"]
     assert json.dumps(recorder.records()).count(gateway.key) == 0
+
+
+@pytest.mark.parametrize(
+    ("ended", "told"), [("content_filter", "content_filter"), ("refusal", "stop"), ("eos", "stop"), ("stop", "stop")]
+)
+def test_a_reply_ends_by_a_word_that_every_client_knows(
+    access: ModelAccess, connect: Connect, scripted_server: ScriptedServer, ended: str, told: str
+) -> None:
+    scripted_server.script = lambda body: Reply("Oslo", finish_reason=ended)
+    chunks = connect(access).chat.completions.create(model="scripted", messages=ASKED, max_tokens=9, stream=True)
+    assert [chunk.choices[0].finish_reason for chunk in chunks][-1] == told

@@ -9,7 +9,7 @@ import pytest
 from scripted_server import Reply, ScriptedServer
 from test_strict_replies import chat_body
 
-from tracing.errors import CallFailedError
+from tracing.errors import CallFailedError, ReplyCutShortError
 from tracing.interchange.thinking import split_thinking
 from tracing.llm.access import ModelAccess
 from tracing.recording.operations import operation
@@ -92,3 +92,15 @@ def test_an_error_in_a_reply_is_asked_again_and_never_kept(
         open_access(retries=1).task.chat(HELLO, max_tokens=9)
     scripted_server.script = lambda body: "Oslo"
     assert open_access().task.chat(HELLO, max_tokens=9).text == "Oslo"
+
+
+def test_a_call_of_a_tool_that_is_cut_short_is_no_thinking(open_access: Open, scripted_server: ScriptedServer) -> None:
+    called = {"id": "c", "type": "function", "function": {"name": "save", "arguments": '{"text": "Mar'}}
+    message = {"role": "assistant", "content": None, "tool_calls": [called]}
+    scripted_server.script = lambda body: Reply(raw=chat_body(message=message, finish_reason="length"))
+    access = open_access()
+    tools = {"tools": [{"type": "function", "function": {"name": "save", "parameters": {"type": "object"}}}]}
+    with pytest.raises(ReplyCutShortError):
+        access.task.chat(HELLO, max_tokens=9, tools=tools)
+    assert [body["max_tokens"] for body in scripted_server.requests] == [9]
+    assert access.accepted()["task"].sentence == ""

@@ -7,6 +7,8 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 
+import anthropic
+import httpx2
 import openai
 import pytest
 from mem0_model import Mem0Model, decide
@@ -585,3 +587,53 @@ def test_a_reply_that_was_filtered_is_told_in_its_operation(
     with instrument.openai(), trace() as recorder, operation("answer") as op:
         ask(client)
     assert recorder.graph.operations[op.id].attributes["unusable"] == "filtered"
+
+
+def test_a_recording_that_ends_first_leaves_the_other_its_methods(scripted_server):
+    client = openai.OpenAI(base_url=scripted_server.base_url, api_key=KEY)
+    original = openai.OpenAI.post
+    first, second = instrument.openai(), instrument.openai()
+    with trace() as recorder:
+        first.undo()
+        ask(client)
+    assert len(recorder.graph.operations) == 1
+    second.undo()
+    with trace() as recorder:
+        ask(client)
+    assert not recorder.graph.operations
+    assert openai.OpenAI.post is original
+
+
+def anthropic_stream(*events):
+    usage = {"input_tokens": 50, "output_tokens": 1}
+    body = {"id": "m", "type": "message", "role": "assistant", "model": "claude", "content": [], "usage": usage}
+    end = {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 15}}
+    told = [{"type": "message_start", "message": body}, *events, end, {"type": "message_stop"}]
+    text = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in told)
+    headers = {"content-type": "text/event-stream"}
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, text=text, headers=headers))
+    client = anthropic.Anthropic(api_key=KEY, http_client=httpx2.Client(transport=transport))
+    with instrument.anthropic(), trace() as recorder:
+        list(client.messages.create(model="claude", max_tokens=9, messages=ASKED, stream=True))
+    (call,) = recorder.graph.operations.values()
+    return call, recorder.graph.variables[call.output_ids()[-1]].value
+
+
+def test_a_streamed_reply_of_anthropic_has_its_tool_calls_and_what_was_read():
+    block = {"type": "tool_use", "id": "t1", "name": "save_memory", "input": {}}
+    delta = {"type": "input_json_delta", "partial_json": '{"text": "Mara lives in Oslo"}'}
+    call, reply = anthropic_stream(
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+    )
+    assert (call.prompt_tokens, call.completion_tokens) == (50, 15)
+    called = {"id": "t1", "name": "save_memory", "arguments": '{"text": "Mara lives in Oslo"}'}
+    assert reply["choices"] == [{"tool_calls": [called], "finish_reason": "tool_use"}]
+
+
+def test_what_anthropics_model_thinks_is_no_part_of_its_streamed_reply():
+    _, reply = anthropic_stream(
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hmm"}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "Oslo"}},
+    )
+    assert reply == "Oslo"

@@ -266,3 +266,20 @@ def test_a_user_id_is_recorded_under_one_pseudonym_wherever_it_stands_and_in_nes
     assert "mara@" not in json.dumps([*outer.records(), *inner.records()])
     assert Redaction(pseudonyms={"user_id": "another"}).named("user_id", "mara@example.org") != pseudonym
     assert "our own key" not in repr(rules)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("aws_session_token", "azure_ad_token", "aws_web_identity_token", "aws_bearer_token_bedrock", "hf_token"),
+        *("vertex_credentials", "bearer_token", "aws_secret_access_key"),
+    ],
+)
+def test_what_providers_call_a_credential_is_written_nowhere(name: str) -> None:
+    assert Redaction().named(name, "of-my-account") == "[redacted]"
+    assert "of-my-account" not in Redaction().text(f"completion(model='m', {name}='of-my-account')") or name[0] == "v"
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "pad_token", "token"])
+def test_tokens_of_a_text_are_no_credentials(name: str) -> None:
+    assert Redaction().named(name, "20") == "20"

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,11 +17,13 @@ import anthropic
 import httpx2
 import openai
 import pytest
+from pydantic import BaseModel
 from scripted_server import ScriptedServer
 
 import memtune
 from tracing import ExecutionGraph, Operation, bind
 from tracing.errors import ConfigError
+from tracing.instrument.stages import entries_in
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 BAKERY, VAN = "Mara: The bakery gave me the early shift.", "Theo: I sold the van to a florist in Aberdeen."
@@ -310,3 +313,53 @@ def test_what_is_not_there_is_named() -> None:
         memtune.watch(Notes, retrieve="serch")
     with pytest.raises(ConfigError, match="stage: unknown: 'recall'; choose one of extract, update, retrieve, answer"):
         memtune.operation(stage="recall")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("said", "fact", "asked"),
+    [
+        ("I moved to Oslo last week.", "Mara lives in Oslo.", "Where does Mara live?"),
+        ("我上周搬到了奥斯陆。", "她住在奥斯陆。", "玛拉住在哪里?"),
+        ("先週オスロに引っ越しました。", "マラはオスロに住んでいる。", "マラはどこに住んでいますか"),
+        ("ฉันย้ายไปออสโลเมื่อสัปดาห์ที่แล้ว", "มาราอาศัยอยู่ในออสโล", "มาราอาศัยอยู่ที่ไหน"),
+    ],
+)
+def test_what_is_said_kept_and_found_is_known_without_spaces_between_words(said: str, fact: str, asked: str) -> None:
+    class Notes:
+        def add(self, text: str) -> list[str]:
+            return [fact]
+
+        def search(self, query: str) -> list[str]:
+            return [fact]
+
+    with memtune.watch(Notes, extract="add", retrieve="search"), memtune.trace() as recorder:
+        notes = Notes()
+        notes.add(said)
+        notes.search(asked)
+    variables = recorder.graph.variables.values()
+    kinds = {variable.kind: variable for variable in variables}
+    assert [str(kinds[kind].value) for kind in ("message", "query")] == [said, asked]
+    entries = [variable for variable in variables if variable.value == fact and variable.kind != "context"]
+    assert kinds["context"].attributes["entry"] in {variable.id for variable in entries}
+    assert entries_in(json.dumps({"facts": [fact, "Mara"]})) == [fact]
+
+
+@dataclass
+class Locked:
+    name: str
+    lock: Any
+
+
+class Wrapped(BaseModel, arbitrary_types_allowed=True):
+    client: Any
+
+
+@pytest.mark.parametrize("beside", [Locked("a", threading.Lock()), Wrapped, Wrapped(client=threading.Lock())])
+def test_what_cannot_be_copied_or_dumped_ends_no_program(beside: Any) -> None:
+    class Notes:
+        def add(self, text: str, beside: Any) -> list[str]:
+            return ["Mara lives in Oslo."]
+
+    with memtune.watch(Notes, extract="add"), memtune.trace() as recorder:
+        assert Notes().add("I moved to Oslo.", beside) == ["Mara lives in Oslo."]
+    assert {"message", "memory_entry"} <= {variable.kind for variable in recorder.graph.variables.values()}

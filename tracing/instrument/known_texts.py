@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from tracing.graph.elements import Variable
 from tracing.recording.scope import RecorderLike
 
 _SHORTEST = 8
-"""A shorter text is known only where it is the whole."""
+"""A shorter text is known only where it is the whole; a letter of a script without spaces counts twice."""
+
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+"""A letter of Thai, Lao, Burmese, Khmer, Chinese, Japanese or Korean."""
+
+_NAME = 3
+"""Letters of such a script that a name may have."""
+
+
+def says_something(text: str) -> bool:
+    """Whether a text has several words, and so is more than a name or an id.
+
+    Example:
+        >>> says_something("Mara lives in Oslo"), says_something("Mara"), says_something("玛拉住在奥斯陆")
+        (True, False, True)
+    """
+    return " " in text or (not text.isascii() and len(_UNSPACED.findall(text)) > _NAME)
+
+
+def _is_long(text: str) -> bool:
+    return len(text) >= _SHORTEST or (not text.isascii() and len(text) + len(_UNSPACED.findall(text)) >= _SHORTEST)
 
 
 class KnownTexts:
@@ -29,7 +50,7 @@ class KnownTexts:
         shown = [
             (known, variable)
             for known, variables in self._by_text.items()
-            if (known == whole or (len(known) >= _SHORTEST and known in whole))
+            if (known == whole or (_is_long(known) and known in whole))
             and (variable := next((variables[kind] for kind in kinds if kind in variables), None)) is not None
         ]
         longest = [
@@ -45,7 +66,7 @@ class KnownTexts:
         whole = [
             (len(known), variables[kind])
             for known, variables in self._by_text.items()
-            if len(piece) >= _SHORTEST and piece in known
+            if _is_long(piece) and piece in known
             for kind in kinds
             if kind in variables
         ]

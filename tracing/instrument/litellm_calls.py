@@ -30,6 +30,9 @@ _CALL = "_memtune_call"
 _BESIDE = ("api_key", "client", "extra_headers", "headers", "metadata")
 """What is told beside a request and is none of it, or secret."""
 
+_ACCESS = ("aws_", "azure_ad_", "vertex_")
+"""How settings begin by which a provider is reached."""
+
 
 def litellm() -> Instrumentation:
     """Record every call of LiteLLM as `openai` does those of its client: sync, async and streaming, of any provider.
@@ -70,7 +73,11 @@ def _asked(
         yield lambda _: None
         return
     name, key = KINDS[path]
-    settings = {word: value for word, value in body.items() if word not in _BESIDE and value is not None}
+    settings = {
+        word: value
+        for word, value in body.items()
+        if word not in _BESIDE and not word.startswith(_ACCESS) and value is not None
+    }
     call = ClientCall(name, key, settings, {})
 
     def on_result(reply: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 from tracing.instrument.library_calls import ModelCall, asked_by_library
@@ -163,7 +164,7 @@ def _begin_call(client: Any, options: Any, prices: Mapping[str, Price]) -> Clien
     ):
         return None
     for path, (name, key) in KINDS.items():
-        if options.url.endswith(path):
+        if options.url.partition("?")[0].endswith(path):
             if body.get("system"):
                 system = {"role": "system", "content": body["system"]}
                 body = {**{word: value for word, value in body.items() if word != "system"}, key: [system, *body[key]]}
@@ -257,8 +258,9 @@ def _content(reply: Any) -> tuple[Any, dict[str, Any]]:
     """The content of the reply (for a single text, the same object that the caller gets), and facts about it."""
     if getattr(reply, "output_text", None):
         return reply.output_text, {}
-    blocks = getattr(reply, "content", None)
-    if isinstance(blocks, list) and [block.type for block in blocks] == ["text"]:
+    content = getattr(reply, "content", None)
+    blocks = [block for block in content if "thinking" not in block.type] if isinstance(content, list) else []
+    if [block.type for block in blocks] == ["text"]:
         return blocks[0].text, {"finish_reason": reply.stop_reason}
     first = next(iter(getattr(reply, "data", None) or []), None)
     vector = first.get("embedding") if isinstance(first, Mapping) else getattr(first, "embedding", None)
@@ -306,7 +308,8 @@ class _Choice:
     def add(self, piece: Any) -> None:
         delta = getattr(piece, "delta", None)
         texts = (delta, "content"), (delta, "text"), (piece, "text")
-        self.content += next((text for owner, name in texts if (text := getattr(owner, name, None))), "")
+        said = next((text for owner, name in texts if (text := getattr(owner, name, None))), "")
+        self.content += said if isinstance(said, str) else "".join(_texts_of(said))
         self.reasoning += getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None) or ""
         for part in getattr(delta, "tool_calls", None) or []:
             call = self.tool_calls.setdefault(part.index, {"id": "", "name": "", "arguments": ""})
@@ -315,24 +318,55 @@ class _Choice:
                 call[key] += getattr(part.function, key, None) or ""
         self.finish_reason = getattr(piece, "finish_reason", None) or self.finish_reason
 
+    def add_block(self, event: Any) -> None:
+        """An event about a block of one of Anthropic's messages, which all are parts of one reply."""
+        block, delta = getattr(event, "content_block", None), getattr(event, "delta", None)
+        if block is not None and block.type == "tool_use":
+            self.tool_calls[event.index] = {"id": block.id, "name": block.name, "arguments": ""}
+        self.content += getattr(delta, "text", None) or ""
+        self.reasoning += getattr(delta, "thinking", None) or ""
+        if event.index in self.tool_calls:
+            self.tool_calls[event.index]["arguments"] += getattr(delta, "partial_json", None) or ""
+
     def model_dump(self) -> dict[str, Any]:
         calls = [self.tool_calls[place] for place in sorted(self.tool_calls)]
         message = {"content": self.content, "tool_calls": calls, "finish_reason": self.finish_reason}
         return {key: value for key, value in message.items() if value}
 
 
+_ENDS = ("completed", "incomplete", "failed")
+"""How the last event of a response is called."""
+
+
+def _texts_of(parts: Any) -> Iterator[str]:
+    """The texts among the parts of a content."""
+    for part in parts if isinstance(parts, list | tuple) else ():
+        text = part.get("text") if isinstance(part, Mapping) else getattr(part, "text", None)
+        if isinstance(text, str):
+            yield text
+
+
 def _assembled(chunks: list[Any]) -> Any:
     whole = _Assembled()
     choices: dict[int, _Choice] = {}
+    read: int | None = None
     for chunk in chunks:
-        if getattr(chunk, "response", None) is not None and str(getattr(chunk, "type", "")).endswith("completed"):
+        if getattr(chunk, "response", None) is not None and str(getattr(chunk, "type", "")).endswith(_ENDS):
             return chunk.response
         whole.model = getattr(chunk, "model", None) or whole.model
         whole.usage = getattr(chunk, "usage", None) or whole.usage
         message = getattr(chunk, "message", None)  # of anthropic, whose texts come as deltas of their own
         whole.model = getattr(message, "model", None) or whole.model
-        pieces = [chunk] if getattr(chunk, "type", "") == "content_block_delta" else getattr(chunk, "choices", None)
-        for piece in pieces or []:
+        read = getattr(getattr(message, "usage", None), "input_tokens", None) or read
+        kind = str(getattr(chunk, "type", ""))
+        if kind.startswith("content_block_"):
+            choices.setdefault(0, _Choice()).add_block(chunk)
+        elif kind == "message_delta":
+            choices.setdefault(0, _Choice()).finish_reason = getattr(chunk.delta, "stop_reason", None)
+        for piece in getattr(chunk, "choices", None) or []:
             choices.setdefault(getattr(piece, "index", 0), _Choice()).add(piece)
+    if read is not None and not getattr(whole.usage, "input_tokens", None):
+        # The first event tells what was read, the last what was written.
+        whole.usage = SimpleNamespace(input_tokens=read, output_tokens=getattr(whole.usage, "output_tokens", None))
     whole.choices = [choices[place] for place in sorted(choices)] or [_Choice()]
     return whole

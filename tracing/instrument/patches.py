@@ -15,7 +15,8 @@ from typing import Any
 from tracing.recording.recorder import open_recorder
 from tracing.recording.scope import bind, current
 
-_MARK = "_memtune_original"
+_MARK = "_memtune_replacement"
+_REPLACING = threading.RLock()
 
 BINDING: list[ContextVar[Any]] = []
 """Variables that let `bound_threads` bind threads where they are set."""
@@ -28,6 +29,25 @@ ResultHandler = Callable[[Any], None]
 """Takes what a recorded method returned."""
 
 
+class _Replacement:
+    """A replaced method, and how many need it replaced; `own` is what the owner itself had, None for nothing."""
+
+    def __init__(self, owner: Any, name: str, own: Any) -> None:
+        self.users = 0
+        self._owner, self._name, self._own = owner, name, own
+
+    def leave(self) -> None:
+        """Restore the original once nobody needs it replaced."""
+        with _REPLACING:
+            self.users -= 1
+            if self.users:
+                return
+            if self._own is None:
+                delattr(self._owner, self._name)
+            else:
+                setattr(self._owner, self._name, self._own)
+
+
 class Instrumentation(ExitStack):
     """Replaced methods; `undo`, or the end of a `with`, restores the originals.
 
@@ -38,22 +58,20 @@ class Instrumentation(ExitStack):
     """
 
     def replace(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
-        """Replace a method of a class or an instance by `wrap(original)`; a method already wrapped stays."""
-        original = getattr(owner, name)
-        if hasattr(original, _MARK):
-            return
-        own = vars(owner).get(name)  # of a static method or one of a class, not what `getattr` makes of it
-        wrapped = wrap(original)
-        setattr(wrapped, _MARK, original)
-        setattr(owner, name, staticmethod(wrapped) if isinstance(own, staticmethod | classmethod) else wrapped)
+        """Replace a method of a class or an instance by `wrap(original)`.
 
-        def restore() -> None:
-            if own is None:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, own)
-
-        self.callback(restore)
+        A method already wrapped stays, until the last of those that replaced it is undone.
+        """
+        with _REPLACING:
+            original = getattr(owner, name)
+            replacement: _Replacement | None = getattr(original, _MARK, None)
+            if replacement is None:
+                own = vars(owner).get(name)  # of a static method or one of a class, not what `getattr` makes of it
+                wrapped, replacement = wrap(original), _Replacement(owner, name, own)
+                setattr(wrapped, _MARK, replacement)
+                setattr(owner, name, staticmethod(wrapped) if isinstance(own, staticmethod | classmethod) else wrapped)
+            replacement.users += 1
+        self.callback(replacement.leave)
 
     def undo(self) -> None:
         """Restore everything; a second call does nothing."""

@@ -17,7 +17,7 @@ from tracing.errors import ConfigError, MalformedReplyError
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.values import snapshot
 from tracing.instrument.clients import clients
-from tracing.instrument.known_texts import known_texts
+from tracing.instrument.known_texts import known_texts, says_something
 from tracing.instrument.patches import Instrumentation
 from tracing.interchange.agent_memory import BY_TEXT, LINKED, STAGE
 from tracing.interchange.agent_memory.notes import notes_in, text_in
@@ -115,7 +115,7 @@ class StagedOperation(ActiveOperation):
         """What it made: what it returned, unless that is no more than a word that all went well."""
         said = filter(_says, self._of_kind(recorder, record.output_ids(), "reply"))
         replied = [text for item in said for text in (str(item.value), *entries_in(item.value))]
-        returned = [text for text in self._pieces if " " in text]
+        returned = [text for text in self._pieces if says_something(text)]
         if replied:
             returned = [text for text in returned if any(text in reply for reply in replied)]
         if returned and not self._replies:
@@ -154,7 +154,7 @@ class StagedOperation(ActiveOperation):
         for piece in value if several else [value]:
             variable = piece if isinstance(piece, Variable) else recorder.recalled(piece)
             text = text_of(piece)
-            if variable is not None or " " not in text:
+            if variable is not None or not says_something(text):
                 yield (role, variable, None) if variable is not None else (role, piece, snapshot(piece))
                 continue
             shown = known.shown_in(text, SOURCES[self._stage])
@@ -200,7 +200,12 @@ def _says(variable: Variable) -> bool:
 
 def text_of(value: Any) -> str:
     """The text of an argument or a result: itself, or what its fields hold."""
-    return value if isinstance(value, str) else text_in(_plain(value))
+    if isinstance(value, str):
+        return value
+    try:
+        return text_in(_plain(value))
+    except Exception:  # what a user's object does when it is read is no reason to end the program
+        return ""
 
 
 def _reply_text(value: Any) -> str:
@@ -210,10 +215,12 @@ def _reply_text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, type):
+        return ""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _plain(dataclasses.asdict(value))
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -226,7 +233,7 @@ def entries_in(reply: Any) -> list[str]:
     if isinstance(reply, str) and reply.strip()[:1] in ("{", "[", "`"):
         with contextlib.suppress(MalformedReplyError):
             reply = read_json(reply)
-    return [note.text for note in notes_in(reply) if " " in note.text]
+    return [note.text for note in notes_in(reply) if says_something(note.text)]
 
 
 def staged(stage: Stage, name: str | None = None, **attributes: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:

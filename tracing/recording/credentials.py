@@ -36,7 +36,8 @@ _PIECES = (
 )
 SECRET_ENDINGS = (
     *("apikey", "accesskey", "secretkey", "privatekey", "password"),
-    *("accesstoken", "refreshtoken", "authtoken", "clientsecret"),
+    *("accesstoken", "refreshtoken", "authtoken", "clientsecret", "sessiontoken", "securitytoken", "bearertoken"),
+    *("azureadtoken", "identitytoken", "hftoken", "bearertokenbedrock", "vertexcredentials"),
 )
 """How names of secrets end, in their plain form."""
 

@@ -47,8 +47,11 @@ def _outermost(around: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def _add(recorder: Recorder, store: Any, documents: Any, *args: Any, **kwargs: Any) -> Iterator[ResultHandler]:
-    texts = [getattr(document, "page_content", document) for document in documents]
+def _add(recorder: Recorder, store: Any, *args: Any, **kwargs: Any) -> Iterator[ResultHandler]:
+    documents = args[0] if args else kwargs.get("documents", kwargs.get("texts"))
+    # An iterator is the store's to read.
+    known = documents if isinstance(documents, Sequence) else ()
+    texts = [getattr(document, "page_content", document) for document in known]
     with writing(recorder, step_here(), texts) as op:
 
         def on_result(ids: Sequence[str]) -> None:

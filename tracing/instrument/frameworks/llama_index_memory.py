@@ -73,7 +73,8 @@ def _memory_state(recorder: Recorder) -> _MemoryState:
 
 
 @contextmanager
-def _put(recorder: Recorder, memory: Memory, messages: Any) -> Iterator[ResultHandler]:
+def _put(recorder: Recorder, memory: Memory, *args: Any, **kwargs: Any) -> Iterator[ResultHandler]:
+    messages: Any = next(iter((*args, *kwargs.values())), [])
     new_messages = messages if isinstance(messages, list) else [messages]
     conversation, _ = _memory_state(recorder).conversations.setdefault(memory.session_id, ([], 0))
     for message in new_messages:
@@ -291,7 +292,8 @@ def _insert(recorder: Recorder, index: Any, nodes: Any, *args: Any, **others: An
 
 
 @contextmanager
-def _delete(recorder: Recorder, index: Any, ids: Any, *args: Any, **others: Any) -> Iterator[ResultHandler]:
+def _delete(recorder: Recorder, index: Any, *args: Any, **kwargs: Any) -> Iterator[ResultHandler]:
+    ids = args[0] if args else kwargs.get("ref_doc_id", kwargs.get("node_ids", kwargs.get("doc_id", [])))
     node_ids = _memory_state(recorder).nodes.pop(ids, []) if isinstance(ids, str) else ids
     with writing(recorder, step_here(), None) as op:
 

@@ -287,7 +287,12 @@ class Endpoint:
     @staticmethod
     def _only_thought(reply: ChatCompletion | Embeddings) -> bool:
         """Whether a reply has used up its tokens before any answer."""
-        return isinstance(reply, ChatCompletion) and reply.finish_reason == "length" and not reply.text
+        return (
+            isinstance(reply, ChatCompletion)
+            and reply.finish_reason == "length"
+            and not reply.text
+            and not reply.tool_calls
+        )
 
     def _wait(self, seconds: float) -> None:
         remaining = self._budget.remaining_seconds()

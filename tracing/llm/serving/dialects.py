@@ -19,7 +19,7 @@ _FIELDS = {
     "max_output_tokens": "max_tokens",
     "stop_sequences": "stop",
 }
-_STOPS = {"length": "max_tokens", "tool_calls": "tool_use"}
+_STOPS = {"length": "max_tokens", "tool_calls": "tool_use", "filtered": "refusal", "refused": "refusal"}
 _ID = "msg_memtune"
 
 

@@ -255,9 +255,16 @@ def _reply_fields(reply: ChatReply, *, numbered: bool = False) -> dict[str, Any]
     return {"content": reply.text or None, "tool_calls": calls}
 
 
+def _finish_reason(reply: ChatReply) -> str:
+    """Why a reply ended, in OpenAI's words alone, since its clients refuse others."""
+    if reply.finish_reason == "filtered":
+        return "content_filter"
+    return reply.finish_reason if reply.finish_reason in ("length", "tool_calls", "function_call") else "stop"
+
+
 def _as_completion(reply: ChatReply) -> dict[str, Any]:
     message = {"role": "assistant", **_reply_fields(reply)}
-    choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason, "logprobs": None}
+    choice = {"index": 0, "message": message, "finish_reason": _finish_reason(reply), "logprobs": None}
     base = {"id": f"{_CHATTED}-memtune", "object": _CHATTED, "created": 0, "model": reply.model}
     return {**base, "choices": [choice], "usage": _usage(reply)}
 
@@ -270,7 +277,7 @@ def _as_events(reply: ChatReply, *, usage: bool) -> Events:
         "delta": {"role": "assistant", **_reply_fields(reply, numbered=True)},
         "finish_reason": None,
     }
-    last_chunk = {"index": 0, "delta": {}, "finish_reason": reply.finish_reason}
+    last_chunk = {"index": 0, "delta": {}, "finish_reason": _finish_reason(reply)}
     chunks = [{**base, "choices": [content_chunk]}, {**base, "choices": [last_chunk]}]
     return Events([*chunks, {**base, "choices": [], "usage": _usage(reply)}] if usage else chunks)
 
