@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
 from optimizer.search.rounds import LIMITED_PATIENCE, PATIENCE
 from optimizer.tuning.failures import Failures
+from optimizer.tuning.reserve import MARGIN
 from optimizer.tuning.results import LoopResult, LoopSettings
 from optimizer.tuning.round import RewriteRecord, RoundRecord
 from tracing.errors import RunError
@@ -131,7 +134,11 @@ def test_the_weak_operation_is_blamed_its_prompt_edited_and_the_gain_confirmed_o
     # Six conversations of six are better: two of the 64 ways to flip the signs are as extreme.
     assert (result.verdict, result.delta, result.p_value) == ("improved", 0.5, 2 / 64)
     assert result.delta_ci == pytest.approx((0.205, 0.795), abs=0.001)
-    assert notes.verdicts == [Verdict("improved", 0.5, result.delta_ci, 2 / 64, result.power or 0.0)]
+    (verdict,) = notes.verdicts
+    assert replace(verdict, score=None, tokens={}) == Verdict(
+        "improved", 0.5, result.delta_ci, 2 / 64, result.power or 0.0
+    )
+    assert (verdict.score, verdict.tokens) == (result.champion["test"], result.tokens_per_question)
     assert str(result.stopped) == "no wrong answer is left on the train conversations"
     assert result.calls.made < result.calls.without_reuse
     assert set(result.tokens_per_question) == {"baseline", "champion"}
@@ -240,8 +247,8 @@ def test_a_calls_budget_ends_a_round_midway_with_the_best_so_far_and_its_verdict
     first, second = whole.rounds
     assert (first.accepted, first.edited, second.edited) == (True, ("answer",), ("extract",))
     begun = min(calls for phase, calls in notes.begun.items() if phase.startswith("round 2: screening"))
-    # Baseline and champion on two conversations, each with as many calls as one of the three of train.
-    kept = 2 * 2 * notes.begun["baseline validation"] // 3
+    # Baseline and champion on two conversations, each with as many calls as one of the three of train, and a tenth more.
+    kept = math.ceil(MARGIN * 2 * 2 * notes.begun["baseline validation"] / 3)
 
     result, told = run(model, rounds=2, limits=Limits(calls=begun + 2 + kept))
     assert str(result.stopped) == "budget: the remaining calls are reserved for the test conversations"
