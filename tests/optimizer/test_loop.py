@@ -247,7 +247,7 @@ def test_a_calls_budget_ends_a_round_midway_with_the_best_so_far_and_its_verdict
     first, second = whole.rounds
     assert (first.accepted, first.edited, second.edited) == (True, ("answer",), ("extract",))
     begun = min(calls for phase, calls in notes.begun.items() if phase.startswith("round 2: screening"))
-    # Baseline and champion on two conversations, each with as many calls as one of the three of train, and a tenth more.
+    # Baseline and champion on two conversations, each with the calls of one of the three of train, and a tenth more.
     kept = math.ceil(MARGIN * 2 * 2 * notes.begun["baseline validation"] / 3)
 
     result, told = run(model, rounds=2, limits=Limits(calls=begun + 2 + kept))
