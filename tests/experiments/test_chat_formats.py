@@ -121,6 +121,20 @@ def test_exports_of_other_tools_are_read(tmp_path: Path, document: Any) -> None:
     assert [turn.spoken for turn in one.turns()] == [f"user: {SAID}", f"assistant: {REPLY}"]
 
 
+@pytest.mark.parametrize(
+    ("document", "time"),
+    [
+        ([{"uuid": "u", "created_at": "2025-03-04T10:00:07.5Z", "chat_messages": TURNS}], "2025-03-04 10:00"),
+        ({"data": {"messages": TURNS}, "timestamp": "2025-03-04"}, "2025-03-04"),
+        ([{**TURNS[0], "ts": 0.5}, {**TURNS[1], "timestamp": 1741082407000}], "2025-03-04 10:00"),
+        ({"messages": TURNS, "date": "04.03.2025"}, "04.03.2025"),
+    ],
+)
+def test_a_session_has_the_time_of_its_chat_or_of_its_first_message(tmp_path: Path, document: Any, time: str) -> None:
+    (one,) = conversations_of("sharegpt", written(tmp_path / "chat.json", document))
+    assert one.sessions[0].time == time
+
+
 def test_an_object_around_chats_has_several(tmp_path: Path) -> None:
     path = written(tmp_path / "all.json", {"chats": [{"id": "a", "messages": TURNS}, {"messages": TURNS[:1]}]})
     assert [one.id for one in conversations_of("sharegpt", path)] == ["a", "all-1"]

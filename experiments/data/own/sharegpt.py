@@ -16,6 +16,7 @@ from pydantic import AliasChoices, Field, model_validator
 
 from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
 from experiments.data.json_rows import FileLayout, json_rows
+from experiments.data.own.moments import time_in_log
 from experiments.data.own.tables import QUESTIONS, Questions
 from tracing.files.file_kinds import HOLDERS, MESSAGES, is_chat, is_message
 from tracing.interchange.speech import SPEAKERS, name_of, role_of, speech_of, unspoken, unwrapped
@@ -29,14 +30,16 @@ _WITHOUT_CONTENT = ("tool_calls", "function_call", "refusal", "audio", "reasonin
 """Keys that a message may have in place of a content."""
 _THREAD = ("conversation_id", "thread_id", "session_id", "chat_id", "sessionId")
 _IDS = ("id", *_THREAD, "uuid", "custom_id", "conversation_hash")
+_TIMES = ("created_at", "create_time", "createdAt", "timestamp", "time", "datetime", "date", "ts")
 _NO_TEXT = "messages without a text"
 
 
 class _Message(FileLayout):
-    """A message; `speaker` is its name or else its role."""
+    """A message; `speaker` is its name or else its role, `time` when it was said if it tells."""
 
     speaker: str = Field(validation_alias="from")
     text: str = Field(validation_alias="value")
+    time: str = ""
     omitted: Mapping[str, int] = Field(default_factory=dict)
 
     @model_validator(mode="before")
@@ -50,7 +53,7 @@ class _Message(FileLayout):
             return {"from": "", "value": "", "omitted": {nobody: 1}}
         role = role_of(raw)
         speaker = name_of(raw) or SPEAKERS.get(role.lower(), role)
-        read: dict[str, Any] = {"from": speaker} if speaker else {}
+        read: dict[str, Any] = {"time": _time(raw), **({"from": speaker} if speaker else {})}
         key = next((key for key in _CONTENTS if key in raw), None)
         content = raw[key] if key is not None else None
         if isinstance(content, str | list | dict) or (content is None and (key or any(map(raw.get, _WITHOUT_CONTENT)))):
@@ -67,10 +70,11 @@ class _Message(FileLayout):
 class _Chat(FileLayout):
     """A chat, or a message of one that is written message by message, whose `thread` is its id if it has one.
 
-    Its `inner` ones are those of an export that is an object with a list of chats.
+    Its `time` is when it began, if it tells. Its `inner` ones are those of an export that is an object with a list of chats.
     """
 
     id: str | int | None = Field(default=None, validation_alias=AliasChoices(*_IDS))
+    time: str = ""
     messages: tuple[_Message, ...] = Field(validation_alias=AliasChoices(*MESSAGES))
     is_message: bool = False
     inner: tuple[_Chat, ...] = ()
@@ -78,7 +82,12 @@ class _Chat(FileLayout):
     @model_validator(mode="before")
     @classmethod
     def _whole(cls, raw: Any) -> Any:
-        return _as_chat(raw)
+        chat = _as_chat(raw)
+        return {**chat, "time": _time(chat)} if isinstance(chat, dict) else chat
+
+
+def _time(raw: Mapping[str, Any]) -> str:
+    return next(filter(None, map(time_in_log, map(raw.get, _TIMES))), "")
 
 
 def _as_chat(raw: Any) -> Any:
@@ -94,7 +103,7 @@ def _as_chat(raw: Any) -> Any:
     for key in (*HOLDERS, *MESSAGES):
         inner = raw.get(key)
         if isinstance(inner, dict) and key in HOLDERS and is_chat(inner):
-            return _as_chat({**{name: raw[name] for name in _IDS if name in raw}, **inner})
+            return _as_chat({**{name: raw[name] for name in (*_IDS, *_TIMES) if name in raw}, **inner})
         if isinstance(inner, list) and inner and is_chat(inner[0]):
             return {**raw, "messages": inner} if is_message(inner[0]) else {"messages": (), "inner": inner}
     return raw
@@ -109,10 +118,10 @@ def read_sharegpt(path: Path, reading: Reading) -> Iterator[Conversation | None]
     ids = Ids(reading)
     for file in files:
         empty = True
-        for name, where, messages in _chats(file, reading):
+        for name, where, time, messages in _chats(file, reading):
             empty = False
             if ids.new("conversation", name, "id", where, where):
-                yield _conversation(where, name, messages, questions, reading)
+                yield _conversation(where, name, time, messages, questions, reading)
         if empty:
             reading.problem(f"{file}: holds no chat; {_EXPECTED}")
     questions.unclaimed()
@@ -125,8 +134,8 @@ def _is_export(path: Path) -> bool:
     return path.is_file() and path.suffix in (".json", ".jsonl") and path.stem != QUESTIONS
 
 
-def _chats(file: Path, reading: Reading) -> Iterator[tuple[str, str, tuple[_Message, ...]]]:
-    """Id, place and messages of each chat."""
+def _chats(file: Path, reading: Reading) -> Iterator[tuple[str, str, str, tuple[_Message, ...]]]:
+    """Id, place, time and messages of each chat."""
     threads: dict[str, list[_Message]] = defaultdict(list)
     first = ""
     rows = json_rows(file, _Chat, reading, _EXPECTED)
@@ -135,13 +144,13 @@ def _chats(file: Path, reading: Reading) -> Iterator[tuple[str, str, tuple[_Mess
             threads[file.stem if chat.id is None else str(chat.id)] += chat.messages
             first = first or where
         else:
-            yield str(chat.id) if chat.id is not None else f"{file.stem}-{place}", where, chat.messages
+            yield str(chat.id) if chat.id is not None else f"{file.stem}-{place}", where, chat.time, chat.messages
     for name, messages in threads.items():
-        yield name, first, tuple(messages)
+        yield name, first, "", tuple(messages)
 
 
 def _conversation(
-    where: str, name: str, messages: tuple[_Message, ...], questions: Questions, reading: Reading
+    where: str, name: str, time: str, messages: tuple[_Message, ...], questions: Questions, reading: Reading
 ) -> Conversation | None:
     for message in messages:
         for reason, count in message.omitted.items():
@@ -155,6 +164,7 @@ def _conversation(
     if not turns:
         reading.left_out(name, "chats without a message")
         return None
-    session = DialogueSession(id="1", turns=turns)
+    time = time or next((message.time for message in messages if message.time), "")
+    session = DialogueSession(id="1", time=time, turns=turns)
     own_questions = questions.of(name, frozenset(turn.id for turn in turns))
     return build_conversation(where, _EXPECTED, reading, name, [session], own_questions)
