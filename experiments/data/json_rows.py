@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from experiments.data.dataset_reader import Ids, Reading
 from tracing.errors import DataError
+from tracing.files.file_kinds import whole_characters
 from tracing.files.opening import open_file, read_file
 
 _EVERY = 1 << 22
@@ -44,13 +45,22 @@ def json_rows(path: Path, model: type[Row], reading: Reading, expected: str) -> 
     size = path.stat().st_size if path.is_file() else 0
     for where, raw in _raw_rows(path, expected):
         try:
-            yield where, model.model_validate_json(raw)
+            yield where, _read_row(model, raw)
         except ValidationError as error:
             reading.invalid(where, error, expected)
         read_bytes += len(raw)
         if read_bytes - announced_bytes >= _EVERY:
             announced_bytes = read_bytes
             reading.advanced(read_bytes, size)
+
+
+def _read_row(model: type[Row], raw: bytes) -> Row:
+    try:
+        return model.model_validate_json(raw)
+    except ValidationError as error:
+        if error.errors()[0]["type"] != "json_invalid":
+            raise
+    return model.model_validate_json(whole_characters(raw))
 
 
 def rows_by_id(
@@ -85,11 +95,18 @@ def _raw_rows(path: Path, expected: str) -> Iterator[tuple[str, bytes]]:
         yield from _lines(path, content)
         return
     try:
-        elements = msgspec.json.decode(memoryview(content)[_begin(content) :], type=list[msgspec.Raw])
+        elements = _elements(memoryview(content)[_begin(content) :])
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not JSON ({error}); {expected}") from None
     for place, element in enumerate(elements):
         yield f"{path}: {place}", bytes(element)
+
+
+def _elements(array: memoryview) -> list[msgspec.Raw]:
+    try:
+        return msgspec.json.decode(array, type=list[msgspec.Raw])
+    except msgspec.DecodeError:
+        return msgspec.json.decode(whole_characters(bytes(array)), type=list[msgspec.Raw])
 
 
 def _lines(path: Path, content: mmap.mmap) -> Iterator[tuple[str, bytes]]:

@@ -22,7 +22,7 @@ from data_files import (
     written,
 )
 
-from experiments.data.data_check import problems_of_dataset
+from experiments.data.data_check import dataset_name_of, problems_of_dataset
 from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import conversations_of
 from tracing.errors import DataError
@@ -138,6 +138,27 @@ def test_an_export_of_chatgpt_is_one_conversation_of_the_branches_last_shown(tmp
         "it has conversations and no question, which a run needs; write some (docs/data-format.md), or let a model "
         f"draft them (docs/generating.md): memtune data generate {path} --dataset openai-chats --out questions.jsonl",
     )
+
+
+@pytest.mark.parametrize("form", ["array", "lines"])
+def test_half_an_emoji_in_an_export_is_no_reason_to_refuse_it(tmp_path: Path, form: str) -> None:
+    chats = openai_chats("Oslo \ud83d")  # as an export has it that cut an emoji in two
+    text = json.dumps(chats) if form == "array" else "\n".join(map(json.dumps, chats))
+    path = written(tmp_path / "conversations.json", text)
+    assert dataset_name_of(path) == "openai-chats"
+    (one,) = conversations_of("openai-chats", path)
+    assert [turn.text for turn in one.sessions[0].turns] == ["I moved to Oslo \ufffd.\n[shares an image]", "Nice."]
+    assert [turn.text for turn in one.sessions[1].turns] == ["Bye.", "Bye!"]
+
+
+def test_what_was_spoken_in_a_chat_is_its_transcript(tmp_path: Path) -> None:
+    chats = openai_chats("Oslo")
+    spoken = {"content_type": "audio_transcription", "text": "Bye."}
+    sounds = [{"content_type": f"{kind}_asset_pointer"} for kind in ("audio", "real_time_user_audio_video")]
+    for name, parts in (("u", [spoken, *sounds]), ("a", sounds)):
+        chats[0]["mapping"][name]["message"]["content"] = {"content_type": "multimodal_text", "parts": parts}
+    (one,) = conversations_of("openai-chats", written(tmp_path / "conversations.json", chats))
+    assert [turn.text for turn in one.sessions[1].turns] == ["Bye.", "[shares an audio]\n[shares an audio]"]
 
 
 def test_exports_of_several_people_in_folders_get_their_questions_from_a_table(tmp_path: Path) -> None:

@@ -77,12 +77,23 @@ def first_row(start: bytes) -> Any:
     from pydantic_core import from_json
 
     try:
-        row = from_json(start.decode("utf-8-sig", errors="ignore").lstrip(), allow_partial=True)
+        row = from_json(whole_characters(start).decode("utf-8-sig", errors="ignore").lstrip(), allow_partial=True)
     except ValueError:
         return None
     for _ in range(2):
         row = row[0] if isinstance(row, list) and row else row
     return row
+
+
+_ESCAPES = re.compile(rb"(\\\\|\\u[dD][89abAB]\w{2}\\u[dD][c-fC-F]\w{2})|\\u[dD][89a-fA-F]\w{2}")
+
+
+def whole_characters(json_text: bytes) -> bytes:
+    """JSON in which each half of a character (a lone surrogate), which no UTF-8 can hold, is U+FFFD.
+
+    Exports have them where an emoji was cut in two; the parsers in use refuse the whole text for one.
+    """
+    return _ESCAPES.sub(lambda escape: escape[1] or rb"\ufffd", json_text)
 
 
 MESSAGES = ("conversations", "conversation", "messages", "items", "chat_messages", "contents")

@@ -29,6 +29,7 @@ _FILES = "conversations*.json"
 _SPOKEN = ("user", "assistant")
 _SPOKEN_TYPES = ("text", "multimodal_text")
 _TO_ALL = "all"
+_AUDIO = "[shares an audio]"
 _LAST_YEAR = 253_402_300_799
 """The last second that a date can name."""
 
@@ -165,7 +166,9 @@ def _is_hidden(message: _Message) -> bool:
 
 def _text(content: _Content) -> str:
     parts = [content.text or ""] if not content.parts else [_part(part) for part in content.parts]
-    return "\n".join(part for part in parts if part.strip()).strip()
+    said = [part for part in parts if part.strip()]
+    # What was spoken comes with its transcript.
+    return "\n".join([part for part in said if part != _AUDIO] or said).strip()
 
 
 def _part(part: Any) -> str:
@@ -176,5 +179,5 @@ def _part(part: Any) -> str:
     text = part.get("text")
     if isinstance(text, str):
         return text
-    kind = str(part.get("content_type") or "file").split("_")[0]
-    return f"[shares an {kind}]" if kind in ("image", "audio") else f"[shares a {kind}]"
+    kind = str(part.get("content_type") or "file")
+    return _AUDIO if "audio" in kind else "[shares an image]" if "image" in kind else f"[shares a {kind.split('_')[0]}]"
