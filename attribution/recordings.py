@@ -84,8 +84,9 @@ def conversation_of(graph: ExecutionGraph, name: str, days: Mapping[str, str] = 
             key = f"{key} {time}".strip()
             times[key] = time
         spoken[key][message.name] = Turn(id=message.name, speaker=speaker, text=text)
+    unnamed = "session" if "session" not in spoken else "no session"
     sessions = tuple(
-        DialogueSession(id=key or "session", time=times[key], turns=tuple(turns.values()))
+        DialogueSession(id=key or unnamed, time=times[key], turns=tuple(turns.values()))
         for key, turns in spoken.items()
     )
     speakers = dict.fromkeys(turn.speaker for session in sessions for turn in session.turns if turn.speaker)

@@ -165,6 +165,7 @@ class Conversation(StrictModel):
     def _references_resolve(self) -> Self:
         turns = [turn.id for turn in self.turns()]
         for name, ids in (
+            ("session", [session.id for session in self.sessions]),
             ("turn", turns),
             ("fact", [f.id for f in self.facts]),
             ("question", [q.id for q in self.questions]),
@@ -180,6 +181,9 @@ class Conversation(StrictModel):
                 raise ValueError(f"facts.{fact.id}.of names the unknown fact {fact.of!r}")
         place_of = {turn.id: place for place, session in enumerate(self.sessions, 1) for turn in session.turns}
         for question in self.questions:
+            for key, texts in (("question", (question.question,)), ("answers", question.answers)):
+                if not all(map(str.strip, texts)):
+                    raise ValueError(f"questions.{question.id}.{key} has a text that is empty; give it, or remove it")
             if question.fact is not None and question.fact not in known_facts:
                 raise ValueError(f"questions.{question.id}.fact names the unknown fact {question.fact!r}")
             last, after = self.sessions_before(question), question.after_session

@@ -47,7 +47,7 @@ def epoch_of(text: str, now: float | None = None) -> float:
 
 
 def time_in_log(raw: Any) -> str:
-    """What a log gives as a time, as sessions have it: ISO 8601 to the minute, of epoch seconds in UTC; else as it is.
+    """What a log gives as a time, as sessions have it: ISO 8601 to the minute, of an epoch in UTC; else as it is.
 
     Example:
         >>> time_in_log("2026-11-21T01:00:07.5+01:00"), time_in_log(1795219200000), time_in_log("last May")

@@ -70,7 +70,8 @@ class _Message(FileLayout):
 class _Chat(FileLayout):
     """A chat, or a message of one that is written message by message, whose `thread` is its id if it has one.
 
-    Its `time` is when it began, if it tells. Its `inner` ones are those of an export that is an object with a list of chats.
+    Its `time` is when it began, if it tells; its `inner` ones are those of an export that is an object with a list of
+    chats.
     """
 
     id: str | int | None = Field(default=None, validation_alias=AliasChoices(*_IDS))
