@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import cast
 
@@ -21,7 +21,7 @@ from experiments.data.splits import assign_splits
 from tracing.errors import DataError, MemtuneError, in_one_line
 from tracing.files.file_kinds import JSONL, SMARTCOMMENT, kind_of, likeness
 from tracing.suggestions import did_you_mean
-from tracing.systems.conversations import Conversation
+from tracing.systems.conversations import Conversation, moment_of
 
 _FILES = (
     *("longmemeval", "locomo", "openai-chats", "realmem", "halumem", "mobilemem", "benchd"),
@@ -112,10 +112,44 @@ def problems_of_dataset(name: str, path: Path, progress: Progress | None = None)
     conversations = [element for element in conversations if isinstance(element, Conversation)]
     return DataCheck(
         tuple(problems),
-        (*reading.omitted(), *_for_runs(conversations, name, path), *_for_the_metric(conversations)),
+        (
+            *reading.omitted(),
+            *_for_runs(conversations, name, path),
+            *_on_times(conversations),
+            *_for_the_metric(conversations),
+        ),
         len(conversations),
         sum(len(conversation.questions) for conversation in conversations),
     )
+
+
+def _on_times(conversations: list[Conversation]) -> list[str]:
+    """Times of sessions that only people can read, and sessions that are not in the order of their times."""
+    sessions = (session for conversation in conversations for session in conversation.sessions)
+    told = [session.time for session in sessions if session.time.strip()]
+    unread = [time for time in told if moment_of(time) is None]
+    notes = []
+    if unread:
+        notes.append(
+            f"{len(unread)} of {len(told)} times of sessions are in a form that is not known, such as {unread[0]!r}: "
+            "models are shown them, but systems that reckon with times take them for none; write 2026-03-04 10:00"
+        )
+    disordered = [conversation.id for conversation in conversations if not _is_in_order(conversation)]
+    if disordered:
+        notes.append(
+            f"{len(disordered)} of {len(conversations)} conversations ({_some(disordered)}) have a session before one "
+            "of an earlier time; sessions are read as they stand: put them in the order in which they took place"
+        )
+    return notes
+
+
+def _is_in_order(conversation: Conversation) -> bool:
+    moments = filter(None, (moment_of(session.time) for session in conversation.sessions))
+    return all(first <= then for first, then in pairwise(moment.replace(tzinfo=None) for moment in moments))
+
+
+def _some(ids: list[str]) -> str:
+    return ", ".join(ids[:_MOST_IDS]) + ", …" * (len(ids) > _MOST_IDS)
 
 
 def _for_the_metric(conversations: list[Conversation]) -> list[str]:
@@ -123,10 +157,9 @@ def _for_the_metric(conversations: list[Conversation]) -> list[str]:
     unread = [conversation.id for conversation in conversations if not is_read(_texts(conversation))]
     if not unread:
         return []
-    ids = ", ".join(unread[:_MOST_IDS]) + ", …" * (len(unread) > _MOST_IDS)
     return [
-        f"{len(unread)} of {len(conversations)} conversations ({ids}) are in no language that the default metric "
-        f"{METRICS[0]} was measured on: it compares words, knows {MEASURED}, and may call a right "
+        f"{len(unread)} of {len(conversations)} conversations ({_some(unread)}) are in no language that the default "
+        f"metric {METRICS[0]} was measured on: it compares words, knows {MEASURED}, and may call a right "
         f"reply in another form wrong. Let a model judge: `metric: {LLM_JUDGE}` in the configuration, "
         "with `models.judge.model` for another model than the task's (docs/guide.md)"
     ]

@@ -53,6 +53,23 @@ def test_a_table_of_questions_says_after_which_session_they_are_asked(tmp_path: 
         conversations_of("csv", tmp_path)
 
 
+def test_times_that_are_not_read_and_sessions_out_of_order_are_told(tmp_path: Path) -> None:
+    folder = tables(tmp_path)
+    table = "conversation,session,time,speaker,text\n"
+    rows = [
+        ("c0", "A", "4.3.2026"),
+        ("c0", "B", "2026-03-04 10:00"),
+        ("c1", "A", "2026-03-04"),
+        ("c1", "B", "3 March 2026"),
+    ]
+    (folder / "turns.csv").write_text(table + "".join(f"{','.join(row)},Ana,Hi.\n" for row in rows), "utf-8")
+    notes = problems_of_dataset("csv", folder).notes
+    assert [note.partition(":")[0] for note in notes if "session" in note] == [
+        "1 of 4 times of sessions are in a form that is not known, such as '4.3.2026'",
+        "1 of 2 conversations (c1) have a session before one of an earlier time; sessions are read as they stand",
+    ]
+
+
 def test_questions_beside_json_lines_may_not_know_what_comes_later(tmp_path: Path) -> None:
     (one, *_) = conversations_of("csv", tables(tmp_path / "tables"))
     write_conversations(tmp_path / "mine.jsonl", [one])

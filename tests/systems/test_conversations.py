@@ -163,6 +163,16 @@ def test_a_bad_row_is_named_in_one_line(tmp_path: Path, line: str, key: str) -> 
     assert "\n" not in message
 
 
+@pytest.mark.parametrize("text", [json.dumps([ROW]), json.dumps([ROW], indent=1), json.dumps(ROW, indent=1)])
+def test_one_json_text_is_told_from_lines_once(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "data.json"
+    path.write_text(text, encoding="utf-8")
+    problems: list[str] = []
+    assert read_conversations(path, problems.append) == []
+    (problem,) = problems
+    assert "data.json: is one JSON text, a list or an object over several lines; write each" in problem
+
+
 def test_a_missing_file_and_an_empty_one_are_told_apart(tmp_path: Path) -> None:
     missing, empty = tmp_path / "missing.jsonl", tmp_path / "empty.jsonl"
     empty.write_text("\n \n", encoding="utf-8")

@@ -5,9 +5,10 @@ Users' data is JSONL with one `Conversation` a line; `docs/data-format.md` descr
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -292,6 +293,12 @@ def read_conversations(path: Path, report: Callable[[str], None] | None = None) 
         try:
             conversation = Conversation.model_validate_json(line)
         except ValidationError as error:
+            if not line_of and _is_one_text(lines):
+                tell(
+                    f"{path}: is one JSON text, a list or an object over several lines; write each conversation as a "
+                    "line of its own, without brackets and commas around them, see docs/data-format.md"
+                )
+                return []
             for problem in problems_of(error, Conversation):
                 tell(f"{path}:{number}: {problem}; see docs/data-format.md")
             continue
@@ -314,6 +321,14 @@ def read_conversations(path: Path, report: Callable[[str], None] | None = None) 
     if not line_of:
         tell(f"{path}: holds no conversation; one JSON object a line is expected, see docs/data-format.md")
     return conversations
+
+
+def _is_one_text(lines: Sequence[str]) -> bool:
+    try:
+        whole = json.loads("\n".join(lines))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(whole, list) or (isinstance(whole, dict) and sum(map(bool, map(str.strip, lines))) > 1)
 
 
 def _refuse(problem: str) -> None:
