@@ -25,7 +25,7 @@ from tracing.errors import ConfigError
 from tracing.suggestions import did_you_mean, unknown_names
 
 _OBJECT = re.compile(r"(?P<module>[^\W\d]\w*(\.[^\W\d]\w*)*):[^\W\d]\w*(\.[^\W\d]\w*)*")
-_OURS = {"tracing", "attribution", "optimizer", "experiments"}
+OURS = {"tracing", "attribution", "optimizer", "experiments"}
 _REGISTERED: dict[str, Any] = {}
 
 
@@ -173,17 +173,18 @@ def code_of(part: object) -> str | None:
     """SHA-256 of the source of a user's own part; None for what memtune ships.
 
     It covers the file of the module that defines the object (or its class), or its whole package if it is in one.
-    What it imports from elsewhere is not covered.
+    What it imports from elsewhere is not covered. A part of ours that runs a user's program has the program's as its
+    `program_code`.
     """
     made_by: Any = part if inspect.isclass(part) or inspect.isroutine(part) else type(part)
-    return _code_of(made_by)
+    return _code_of(made_by) or getattr(part, "program_code", None)
 
 
 @functools.lru_cache
 def _code_of(made_by: Any) -> str | None:
     name = str(made_by.__module__)
     top = name.partition(".")[0]
-    if top in _OURS:
+    if top in OURS:
         return None
     digest = hashlib.sha256()
     module, package = sys.modules.get(name), sys.modules.get(top)

@@ -18,6 +18,7 @@ import pytest
 
 import memtune
 from experiments.systems.wrapped.places import PromptPlace
+from experiments.systems.wrapped.program_files import program_files
 from experiments.systems.wrapped.templates import syntax_of_template, template_of
 from optimizer.evaluation.system_steps import SystemSteps
 from optimizer.objectives.asking_again import AskingAgain
@@ -27,6 +28,7 @@ from tracing.recording.trace_context import trace
 from tracing.systems.baseline import with_baseline
 from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
+from tracing.systems.description import describe
 from tracing.systems.layouts import beside_reply, recorded_outputs, recorded_parts
 from tracing.systems.recorded_calls import prompt_in, recorded_calls
 from tracing.systems.suite.scripted_endpoint import ScriptedEndpoint
@@ -260,6 +262,27 @@ def test_a_place_without_a_text_is_named(place: str, problem: str) -> None:
     module = importlib.import_module("wrap_helper")
     with pytest.raises(ConfigError, match=problem):
         memtune.system(build=module.build, answer=module.answer, prompts={"note": place})
+
+
+def test_other_code_in_what_a_program_imports_makes_it_another_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        "wrap_split.py": "import split.store, memtune, pytest",
+        "split/__init__.py": "",
+        "split/prompts.py": "",
+        "split/store.py": "def keep():\n    from beside import note",
+        "beside.py": "import wrap_split",
+        "unused.py": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = {file.relative_to(tmp_path).as_posix() for file in program_files(["wrap_split", "gone", ""])}
+    assert found == files.keys() - {"unused.py"}
+    program = importlib.import_module("wrap_notes").system
+    assert describe(program).code == program.version is not None
 
 
 def test_what_a_function_tells_people_is_no_prompt(tmp_path: Path) -> None:

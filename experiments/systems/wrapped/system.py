@@ -21,6 +21,7 @@ from experiments.systems.wrapped.background import follow_background, with_tasks
 from experiments.systems.wrapped.own_caches import separate_caches
 from experiments.systems.wrapped.places import PromptPlace, place_of
 from experiments.systems.wrapped.processes import follow_processes
+from experiments.systems.wrapped.program_files import program_files
 from experiments.systems.wrapped.requests import redirect_clients
 from experiments.systems.wrapped.running import BUILDING, RunningProgram, kept_texts, operation_name
 from experiments.systems.wrapped.stores import GlobalStore
@@ -74,6 +75,7 @@ class WrappedProgram:
         places: prompt name → where it stands in the program.
         watched: functions that are recorded beside its prompts.
         guessed: names of the prompts whose stage was not told, but guessed from their names and placeholders.
+        program_code: digest of the program's source, by which other code is told from it.
     """
 
     def __init__(
@@ -100,7 +102,7 @@ class WrappedProgram:
         self._folders = {folder, *(place.file.parent for place in self.places.values())}
         self._stores = [GlobalStore.at(place, name) for place, name in (stores or {}).items()]
         self.name = f"{getattr(build, '__module__', '')}:{getattr(build, '__qualname__', '')}"
-        self.version = _version([build, answer], self.places.values())
+        self.version = self.program_code = _version([build, answer], self.places.values())
         texts = {name: _text_of(place) for name, place in self.places.items()}
         listed = {name: [stage] if isinstance(stage, str) else [*stage] for name, stage in stages.items()}
         wrong = next((stage for given in listed.values() for stage in given if stage not in _STAGES), None)
@@ -360,8 +362,9 @@ def _text_of(place: PromptPlace) -> str:
 
 
 def _version(parts: Sequence[Any], places: Any) -> str:
-    """Changes with the program: with its wrapping, and with each file that has a prompt."""
+    """Changes with the program: with its wrapping, what that imports, and each file that has a prompt."""
     digest = hashlib.sha256("".join(str(code_of(part)) for part in parts).encode())
-    for file in sorted({place.file for place in places}):
+    modules = [getattr(part, "__module__", "") for part in parts]
+    for file in sorted({*program_files(modules), *(place.file for place in places)}):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
