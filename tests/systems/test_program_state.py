@@ -107,7 +107,25 @@ def test_arrays_and_the_kind_of_a_dict_are_kept() -> None:
     again["Mara"]["bikes"].append("new")
     assert again["Mara"] == {"boats": ["a cutter"], "bikes": ["new"]}
     for kind in (OrderedDict, Counter):
-        assert type(from_json(as_json(kind({"a": 1})), kind())) is kind
+        for like in (kind(), None):
+            again = from_json(as_json(kind({"a": 1})), like)
+            assert (type(again), again) == (kind, {"a": 1})
+
+
+def test_what_is_kept_within_something_else_goes_on_as_it_was() -> None:
+    kept = [
+        defaultdict(list, a=[1]),
+        Counter("aab"),
+        deque([1, 2], maxlen=2),
+        defaultdict(lambda: 1, a=2),
+        np.float64(2),
+    ]
+    lists, counts, last, other, number = from_json(json.loads(json.dumps(as_json(kept))))
+    lists["b"].append(2)
+    counts["c"] += 1
+    last.append(3)
+    assert (lists, counts, list(last)) == ({"a": [1], "b": [2]}, {"a": 2, "b": 1, "c": 1}, [2, 3])
+    assert (other, type(number)) == ({"a": 2}, np.float64)
 
 
 @pytest.mark.parametrize("value", [object(), Other(), {"a": [lambda: 1]}, sqlite3.connect(":memory:")])

@@ -7,12 +7,12 @@ import copy
 import inspect
 import json
 import sys
-from collections import defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,13 @@ _WRITTEN: dict[str, tuple[Any, Any]] = {
     "Decimal": (str, Decimal),
 }
 """By the names of their classes, how values are written and read."""
-_KIND, _CONTENT = "$", "of"
+_KIND, _CONTENT, _AS = "$", "of", "as"
+_FACTORIES = (dict, list, set, int, float, str, deque, Counter)
+_KINDS: dict[str, Any] = {
+    **{kind.__name__: kind for kind in (dict, OrderedDict, Counter)},
+    **{f"defaultdict of {kind.__name__}": partial(defaultdict, kind) for kind in _FACTORIES},
+}
+"""How dicts are made that are like no other: by their class, or with what their default is."""
 
 
 def as_json(value: Any) -> Any:
@@ -44,12 +50,16 @@ def as_json(value: Any) -> Any:
     if kind is list:
         return list(map(as_json, value))
     if isinstance(value, dict):
-        return {_KIND: "dict", _CONTENT: [[as_json(key), as_json(content)] for key, content in value.items()]}
+        content = [[as_json(key), as_json(content)] for key, content in value.items()]
+        default = getattr(value, "default_factory", None)
+        made_as = kind.__name__ if default is None else f"defaultdict of {getattr(default, '__name__', '')}"
+        return {_KIND: "dict", _CONTENT: content, _AS: made_as if made_as in _KINDS else "dict"}
     if kind.__name__ in _LISTED and isinstance(value, _LISTED[kind.__name__]):
         content = list(map(as_json, value))
         return {
             _KIND: kind.__name__,
             _CONTENT: sorted(content, key=str) if isinstance(value, set | frozenset) else content,
+            **({_AS: value.maxlen} if isinstance(value, deque) and value.maxlen is not None else {}),
         }
     if kind.__name__ in _WRITTEN and kind.__module__ in sys.stdlib_module_names:
         return {_KIND: kind.__name__, _CONTENT: _WRITTEN[kind.__name__][0](value)}
@@ -88,24 +98,27 @@ def _slots(value: Any) -> list[str]:
 
 
 def from_json(data: Any, like: Any = None) -> Any:
-    """The value; a dict is one as another is, with its default."""
+    """The value; a dict is one as another is, with its default, or else of its kind."""
     if isinstance(data, list):
         return list(map(from_json, data))
     if not isinstance(data, dict):
         return data
     kind, content = data[_KIND], data[_CONTENT]
     if kind == "dict":
-        made = copy.copy(like) if isinstance(like, dict) else {}
+        made = copy.copy(like) if isinstance(like, dict) else _KINDS[data.get(_AS, "dict")]()
         made.clear()
         nested = like.default_factory() if isinstance(like, defaultdict) and like.default_factory else None
-        made.update((from_json(key), from_json(value, copy.copy(nested))) for key, value in content)
+        # A counter would count pairs.
+        made.update({from_json(key): from_json(value, copy.copy(nested)) for key, value in content})
         return made
+    if kind == "deque":
+        return deque(map(from_json, content), data.get(_AS))
     if kind in _LISTED:
         return _LISTED[kind](map(from_json, content))
     if kind in _WRITTEN:
         return _WRITTEN[kind][1](content)
     if ":" not in kind:
-        return sys.modules["numpy"].array(content, dtype=kind)
+        return sys.modules["numpy"].array(content, dtype=kind)[()]  # a number alone is no array
     module, _, name = kind.partition(":")
     other: Any = reduce(getattr, name.split("."), sys.modules[module])
     if not isinstance(content, dict):
