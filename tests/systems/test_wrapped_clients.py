@@ -26,7 +26,7 @@ from scripted_server import Reply, ScriptedServer
 
 import memtune
 from experiments.starter.wrapping import problems_of, write_wrapping
-from experiments.systems.wrapped import background
+from experiments.systems.wrapped import background, processes
 from tracing.errors import CallFailedError, ConfigError, MemorySystemError
 from tracing.llm.access import ModelAccess
 from tracing.recording.trace_context import trace
@@ -527,6 +527,36 @@ class TestWhatAProgramDoesBeside:
             assert "alone=True" in str(build.exception())
         work.put(None)
         server.join()
+
+    @pytest.mark.parametrize(
+        ("command", "shell", "is_python"),
+        [
+            ("python3 ask.py", False, True),
+            ("./ask.py", False, True),
+            ("/usr/bin/env python ask.py", False, True),
+            ("bash -c 'python ask.py'", False, True),
+            ("uv run ask.py", False, True),
+            ("cd there && python ask.py", True, True),
+            ("git add ask.py", False, False),
+            ("bash -c ls", False, False),
+            ("gone", False, False),
+        ],
+    )
+    def test_a_command_is_known_for_a_python_however_it_is_started(
+        self, command: str, shell: bool, is_python: bool
+    ) -> None:
+        assert processes._starts_python(command.split(), passed_on=shell) == is_python
+
+    @pytest.mark.parametrize(
+        "begins", ["#!/venv/bin/python", "#!/bin/sh\n'''exec' /long/python3", "#!/bin/sh\nls\n# python"]
+    )
+    def test_a_script_of_the_environment_is_known_for_a_python(
+        self, begins: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+        (tmp_path / "ask").write_text(f"{begins}\n")
+        (tmp_path / "ask").chmod(0o755)
+        assert processes._starts_python([str(tmp_path / "ask")], passed_on=False) == (not begins.endswith("# python"))
 
     def test_another_python_is_refused_and_so_is_what_is_asked_too_late(
         self, beside: types.ModuleType, open_access: Callable[..., ModelAccess], tmp_path: Path

@@ -11,13 +11,15 @@ import functools
 import json
 import multiprocessing.pool
 import multiprocessing.process
+import os
 import re
 import secrets
+import shutil
 import subprocess
 import sys
 import threading
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +31,7 @@ from tracing.llm.serving.loopback import LoopbackServer, RefusalError, Request
 from tracing.recording.scope import bind
 
 _PYTHON = re.compile(r"(?:pythonw?|pypy)[\d.]*(?:\.exe)?|.*\.pyw?", re.IGNORECASE)
+_PASSES_ON = re.compile(r"env|(?:ba|da|k|z)?sh|uvx?|poetry|pipenv|pdm|hatch|conda|nice|nohup|timeout|time")
 _LOKY = ("joblib.externals.loky.process_executor", "loky.process_executor")
 _OPEN: dict[str, Context] = {}
 _SERVERS: list[LoopbackServer] = []
@@ -158,13 +161,25 @@ def _giving(original: Any) -> Any:
     return give
 
 
+def _starts_python(words: Sequence[str], *, passed_on: bool) -> bool:
+    """Whether a command is a Python, or a script of this one's environment, or a shell or the like passes it on."""
+    names = [Path(word.strip("'\"")).name for word in words]
+    passed_on = passed_on or any(map(_PASSES_ON.fullmatch, names[:1]))
+    script = Path(shutil.which(words[0]) or "") if words else Path()
+    if script.is_file() and script.parent.samefile(Path(sys.executable).parent):
+        with script.open("rb") as file:
+            head = file.readline() + file.readline()  # where it is long, the Python comes second
+        if head.startswith(b"#!") and b"python" in head:
+            return True
+    return any(map(_PYTHON.fullmatch, names if passed_on else names[:1]))
+
+
 def _commanding(original: Any) -> Any:
     def begin(process: Any, args: Any, *others: Any, **kwargs: Any) -> None:
         running = RUNNING.get()
-        words = args.split() if isinstance(args, str) else [args] if isinstance(args, bytes | Path) else [*args]
-        command = " ".join(map(str, words))
-        names = [Path(str(word)).name for word in (words if kwargs.get("shell") else words[:1])]
-        if running is not None and any(map(_PYTHON.fullmatch, names)):
+        parts = [args] if isinstance(args, str | bytes | Path) else [*args]
+        command = " ".join(map(os.fsdecode, parts))
+        if running is not None and _starts_python(command.split(), passed_on=bool(kwargs.get("shell"))):
             error = MemorySystemError(
                 f"the program starts another Python ({command[:80]}), and what that asks is not seen; let the file "
                 "with build call its functions here, in threads or in processes of multiprocessing"
