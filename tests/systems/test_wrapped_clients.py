@@ -11,6 +11,8 @@ import subprocess
 import sys
 import threading
 import types
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -155,6 +157,26 @@ def test_a_request_that_cannot_be_passed_on_ends_the_build_though_its_error_is_s
         wrapped(swallowing, tmp_path).build(CHAT, {"note": NOTE}, open_access())
     (operation,) = recorder.graph.find_operations(name="note")
     assert operation.status == "error"
+
+
+def test_a_chat_model_that_is_asked_without_httpx_is_refused_and_nothing_else_is(
+    open_access: Callable[..., ModelAccess], scripted_server: ScriptedServer, tmp_path: Path
+) -> None:
+    def posting(path: str) -> Callable[[str], str]:
+        def ask(text: str) -> str:
+            with contextlib.suppress(urllib.error.HTTPError, MemorySystemError):
+                urllib.request.urlopen(f"{scripted_server.base_url}{path}", b'{"model": "m", "input": "x"}')  # noqa: S310
+            return text
+
+        return ask
+
+    for path in ("/chat/completions", "/messages?beta=true", "/model/a.b-c/converse-stream"):
+        with pytest.raises(
+            MemorySystemError, match=rf"{path.partition('?')[0]} by a client without httpx, such as req"
+        ):
+            wrapped(posting(path), tmp_path).build(CHAT, {"note": NOTE}, open_access())
+    assert scripted_server.count == 0
+    wrapped(posting("/embeddings"), tmp_path).build(CHAT, {"note": NOTE}, open_access())
 
 
 @pytest.mark.parametrize("program", ["journal", "concierge", "tutor"])

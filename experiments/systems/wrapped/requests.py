@@ -1,7 +1,7 @@
 """The requests of a program's own client while memtune runs it: with other prompts, by way of the run's gateway.
 
 They are caught where they are sent, by httpx: so those of the openai and the anthropic package, of LiteLLM, and of what
-uses them or asks by httpx itself.
+uses them or asks by httpx itself. What asks a chat model by requests, urllib or boto3 is refused.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import http.client
 import inspect
 import json
 import re
@@ -17,6 +18,7 @@ from contextvars import Context, ContextVar
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
 
 from tracing.errors import MemorySystemError, MemtuneError
 from tracing.instrument.patches import BINDING, Instrumentation, is_installed
@@ -32,6 +34,7 @@ _REFUSED = re.compile(
     r"(?:/completions|/count_tokens|:(?:stream)?generateContent|/api/(?:chat|generate))$", re.IGNORECASE
 )
 """Other paths at which models are asked, and paid."""
+_BEDROCK = re.compile(r"/model/[^/]+/(?:invoke|converse)[\w-]*$")
 _ASKING = ("model", "contents")
 """What a body has one of that asks a model."""
 
@@ -103,6 +106,27 @@ def redirect_clients() -> None:
     for module in (import_module(name) for name in _LIBRARIES if is_installed(name)):
         for kind in (module.Client, module.AsyncClient):
             REPLACED.replace(kind, "send", functools.partial(_redirected, module))
+    REPLACED.replace(http.client.HTTPConnection, "putrequest", _refused)
+
+
+def _refused(original: Any) -> Any:
+    """For connections of the standard library, which requests, urllib3 and boto3 use too."""
+
+    @functools.wraps(original)
+    def putrequest(connection: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
+        running, path = RUNNING.get(), urlsplit(url).path
+        served = _SERVED.search(path)
+        chats = (served and not path.endswith("/embeddings")) or _REFUSED.search(path) or _BEDROCK.search(path)
+        if running is not None and method == "POST" and chats:
+            error = MemorySystemError(
+                f"the program asks its model at {path} by a client without httpx, such as requests, urllib or boto3, "
+                "whose requests are not seen; let it ask by the openai or anthropic package, LiteLLM or httpx"
+            )
+            getattr(running, "failures", []).append(error)
+            raise error
+        return original(connection, method, url, *args, **kwargs)
+
+    return putrequest
 
 
 def _redirected(module: Any, original: Any) -> Any:
