@@ -26,6 +26,8 @@ def found(query: str, *texts: str) -> list[str]:
         ("kite", ["Aurel owns a kite.", "Birte plays."], ["Aurel owns a kite."]),
         ("café", ["The CAFE is shut.", "tea"], ["The CAFE is shut."]),
         ("他的猫叫什么", ["猫叫小黑。", "狗叫小白。", "bus"], ["猫叫小黑。", "狗叫小白。"]),
+        ("แมว", ["ฉันชอบแมวมาก", "bus"], ["ฉันชอบแมวมาก"]),
+        ("ລາວ", ["ຂ້ອຍເປັນຄົນລາວ", "bus"], ["ຂ້ອຍເປັນຄົນລາວ"]),
         ("?!", ["Aurel owns a kite."], []),
         ('NEAR("a" OR b) * - ^x', ["nothing here", "x"], ["x"]),
         ("kite kite", ["one kite", "one kite two"], ["one kite", "one kite two"]),

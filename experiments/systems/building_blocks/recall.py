@@ -110,7 +110,9 @@ RRF = 60
 """The constant of reciprocal rank fusion (Cormack et al. 2009)."""
 
 # Languages that write no spaces are searched by character.
-_UNSPACED = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af])")
+_UNSPACED = re.compile(
+    r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af])"
+)
 
 
 def check_retrieval(value: str) -> Retrieval:
