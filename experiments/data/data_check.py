@@ -30,6 +30,7 @@ _FILES = (
 _FOLDERS = ("realmem", "mobilemem", "openai-chats", "sharegpt", "memeval", JSONL)
 """Data sets whose file or folder is recognised by the layout of a file."""
 _MOST_IDS = 3
+_MOST_FILES = 100
 
 
 def dataset_name_of(path: Path) -> str:
@@ -61,9 +62,8 @@ def _folder(path: Path) -> str | None:
     if next(path.rglob("probing_questions.json"), None):
         return "beam"
     files = (file for file in sorted(path.rglob("*.json*")) if file.is_file() and file.stem != QUESTIONS)
-    first = next(files, None)
-    name = _file(first) if first is not None else None
-    return name if name in _FOLDERS else None
+    # Exports have files about themselves beside the chats.
+    return next((name for file in islice(files, _MOST_FILES) if (name := _file(file)) in _FOLDERS), None)
 
 
 def _file(path: Path) -> str | None:

@@ -121,6 +121,18 @@ def test_exports_of_other_tools_are_read(tmp_path: Path, document: Any) -> None:
     assert [turn.spoken for turn in one.turns()] == [f"user: {SAID}", f"assistant: {REPLY}"]
 
 
+@pytest.mark.parametrize("as_lines", [False, True])
+def test_an_export_is_known_by_its_chats_wherever_they_stand(tmp_path: Path, as_lines: bool) -> None:
+    chats = [{"uuid": "new", "chat_messages": []}, {"uuid": "old", "chat_messages": TURNS}]
+    path = written(tmp_path / "export" / "conversations.json", lines(chats) if as_lines else chats)
+    written(tmp_path / "export" / "about.json", [{"uuid": "a", "full_name": "Ann"}])
+    written(tmp_path / "export" / "projects.json", [])
+    assert (dataset_name_of(path), dataset_name_of(path.parent)) == ("sharegpt", "sharegpt")
+    checked = problems_of_dataset("sharegpt", path.parent)
+    assert (checked.problems, checked.conversations) == ((), 1)
+    assert checked.notes[:2] == ("2 files without a chat left out", "1 chats without a message left out")
+
+
 @pytest.mark.parametrize(
     ("document", "time"),
     [

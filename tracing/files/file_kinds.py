@@ -17,6 +17,7 @@ TRACE, OTLP, MLFLOW, SMARTCOMMENT = "trace", "otlp", "mlflow", "smartcomment"
 ATTRIBUTIONS, JSONL = "attributions", "jsonl"
 
 _START = 1 << 16
+_MOST_ROWS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,13 @@ def kind_of(path: Path) -> FileKind | None:
     for signature, name in _tables().signatures.items():
         if re.match(signature.encode(), start, re.DOTALL | re.IGNORECASE):
             return _kind(name)
-    row = first_row(start)
-    if isinstance(row, Mapping):
-        return _kind_by_layout(row) or _json_with(row)
-    return _text_kind(path, start.decode(errors="replace")) if row is None else None
+    rows = _rows(start)
+    if not rows:
+        return _text_kind(path, start.decode(errors="replace"))
+    objects = [row for row in rows if isinstance(row, Mapping)]
+    # The first may have nothing to be known by, as a chat without a message.
+    known = next(filter(None, map(_kind_by_layout, objects)), None)
+    return known or (_json_with(rows[0]) if isinstance(rows[0], Mapping) else None)
 
 
 def likeness(path: Path, *refused_by: str) -> str:
@@ -69,20 +73,23 @@ def likeness(path: Path, *refused_by: str) -> str:
     return f"it looks like {kind.what}; {kind.remedy.format(path=path, name=kind.name)}"
 
 
-def first_row(start: bytes) -> Any:
-    """The first object of a file that begins with these bytes, as far as they tell it: of a list, a line, or the whole.
+def _rows(start: bytes) -> list[Any]:
+    """The first objects of a file that begins so, as far as that tells them: of a list, of lines, or the whole.
 
-    Of a list of lists it is the first list's. None if they are not JSON.
+    Of a list of lists they are the first of each. None of what is not JSON.
     """
     from pydantic_core import from_json
 
-    try:
-        row = from_json(whole_characters(start).decode("utf-8-sig", errors="ignore").lstrip(), allow_partial=True)
-    except ValueError:
-        return None
-    for _ in range(2):
-        row = row[0] if isinstance(row, list) and row else row
-    return row
+    text = whole_characters(start).decode("utf-8-sig", errors="ignore").lstrip()
+    rows: list[Any] = []
+    for each in (text, *(line for line in text.split("\n")[1:_MOST_ROWS] if line[:1] == "{")):
+        try:
+            row = from_json(each, allow_partial=True)
+        except ValueError:
+            break
+        rows += row[:_MOST_ROWS] if isinstance(row, list) and row else [row]
+    rows = [row[0] if isinstance(row, list) and row else row for row in rows]
+    return [row for row in rows if row is not None]
 
 
 _ESCAPES = re.compile(rb"(\\\\|\\u[dD][89abAB]\w{2}\\u[dD][c-fC-F]\w{2})|\\u[dD][89a-fA-F]\w{2}")

@@ -18,7 +18,7 @@ from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conv
 from experiments.data.json_rows import FileLayout, json_rows
 from experiments.data.own.moments import time_in_log
 from experiments.data.own.tables import QUESTIONS, Questions
-from tracing.files.file_kinds import HOLDERS, MESSAGES, is_chat, is_message
+from tracing.files.file_kinds import HOLDERS, MESSAGES, is_chat, is_message, kind_of
 from tracing.interchange.speech import SPEAKERS, name_of, role_of, speech_of, unspoken, unwrapped
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
 
@@ -115,6 +115,11 @@ def read_sharegpt(path: Path, reading: Reading) -> Iterator[Conversation | None]
     files = sorted(entry for entry in path.iterdir() if _is_export(entry)) if path.is_dir() else [path]
     if not files:
         reading.problem(f"{path}: holds no .json or .jsonl file; {_EXPECTED}")
+    # Exports have files about themselves beside the chats, such as their users.
+    chats = [file for file in files if (kind := kind_of(file)) is not None and kind.name != "json"]
+    if path.is_dir() and chats:
+        reading.left_out(path.name, "files without a chat", len(files) - len(chats))
+        files = chats
     questions = Questions.beside(path, reading)
     ids = Ids(reading)
     for file in files:
