@@ -43,6 +43,12 @@ def test_tables_become_conversations_with_facts_and_several_answers(tmp_path: Pa
     assert (asked.evidence, asked.fact) == (("D1:1",), "f1")
 
 
+def test_a_column_without_a_name_is_told_by_its_place(tmp_path: Path) -> None:
+    path = tables(tmp_path) / "turns.csv"
+    path.write_text(",conversation,speaker,text\n0,c0,Ana,Hi.\n", "utf-8")  # as pandas writes its index
+    assert f"{path}:1: column 1 has no name; give it one, or remove it" in problems_of_dataset("csv", tmp_path).problems
+
+
 def test_a_table_of_questions_says_after_which_session_they_are_asked(tmp_path: Path) -> None:
     tables(tmp_path)
     path = tmp_path / "questions.csv"

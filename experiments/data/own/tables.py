@@ -131,8 +131,11 @@ def _fits(path: Path, header: list[str], model: type[BaseModel], reading: Readin
     """Whether the header of a table has the columns it needs, and no others; problems are reported."""
     fields = _fields(model)
     sound = True
-    for name in header:
-        if name not in fields:
+    for place, name in enumerate(header, start=1):
+        if not name:
+            reading.problem(f"{path}:1: column {place} has no name; give it one, or remove it")
+            sound = False
+        elif name not in fields:
             reading.problem(f"{path}:1: {name}: {unknown_key((name,), model)}; {_REMEDY}")
             sound = False
         elif header.count(name) > 1:
