@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import json
 import queue
+import re
 import sqlite3
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from experiments.systems.wrapped import background, processes
 from tracing.errors import CallFailedError, ConfigError, MemorySystemError
 from tracing.llm.access import ModelAccess
 from tracing.recording.trace_context import trace
+from tracing.systems.calls import build_memory
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
@@ -157,6 +159,20 @@ def test_a_request_that_cannot_be_passed_on_ends_the_build_though_its_error_is_s
         wrapped(swallowing, tmp_path).build(CHAT, {"note": NOTE}, open_access())
     (operation,) = recorder.graph.find_operations(name="note")
     assert operation.status == "error"
+
+
+def test_an_error_of_a_program_is_told_with_its_place_and_so_is_an_exit(
+    open_access: Callable[..., ModelAccess], tmp_path: Path
+) -> None:
+    def failing(text: str) -> str:
+        raise KeyError("no such user")
+
+    def ending(text: str) -> str:
+        sys.exit(0)  # as the main function of a command does
+
+    for ask, reason in ((failing, "KeyError: 'no such user'"), (ending, "RuntimeError: SystemExit: 0")):
+        with pytest.raises(MemorySystemError, match=rf"failed in build \({re.escape(__file__)}:\d+\): {reason}"):
+            build_memory(wrapped(ask, tmp_path), CHAT, {"note": NOTE}, open_access())
 
 
 def test_a_chat_model_that_is_asked_without_httpx_is_refused_and_nothing_else_is(

@@ -15,6 +15,7 @@ import logging
 import traceback
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextvars import Context, copy_context
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from tracing.errors import MemorySystemError, MemtuneError
@@ -35,8 +36,8 @@ _LOOP = EventLoop()
 _log = logging.getLogger(__name__)
 
 _LONGEST = 300
-_OURS = (__file__, str(futures.__file__))
-"""Files between here and a system's own code."""
+PASSING_ON = {__file__, str(futures.__file__)}
+"""Files between here and a system's own code, or the program that it runs."""
 
 
 def build_memory(system: MemorySystem, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
@@ -116,14 +117,18 @@ def _own_errors(method: str) -> Iterator[None]:
         yield
     except MemtuneError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a program that is used to be a command ends itself
         _log.debug("the memory system's %s failed", method, exc_info=True)
-        theirs = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in _OURS]
-        # The last frame that is in the system's own file.
-        own = [frame for frame in theirs if frame.filename == theirs[0].filename]
+        theirs = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in PASSING_ON]
+        # The last frame that is in the system's own folder.
+        own = [frame for frame in theirs if _is_beside(frame.filename, theirs[0].filename)]
         at = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
         reason = excerpt(" ".join(f"{type(error).__name__}: {error}".split()), _LONGEST)
         raise MemorySystemError(f"the memory system failed in {method}{at}: {reason}") from error
+
+
+def _is_beside(file: str, own: str) -> bool:
+    return file == own or (Path(file).is_relative_to(Path(own).parent) and "site-packages" not in file)
 
 
 def settled(result: Any) -> Any:
@@ -139,4 +144,11 @@ def settled(result: Any) -> Any:
 
 
 async def _within(work: Coroutine[Any, Any, T], context: Context) -> T:
-    return await asyncio.get_running_loop().create_task(work, context=context)
+    return await asyncio.get_running_loop().create_task(_without_exit(work), context=context)
+
+
+async def _without_exit(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await work
+    except SystemExit as error:  # it would end the loop
+        raise RuntimeError(f"SystemExit: {error}").with_traceback(error.__traceback__) from None

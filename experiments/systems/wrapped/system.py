@@ -35,7 +35,7 @@ from tracing.recording.recorder import open_recorder
 from tracing.recording.redaction import excerpt
 from tracing.recording.trace_context import session, variable
 from tracing.recording.wrapping import is_future
-from tracing.systems.calls import settled
+from tracing.systems.calls import PASSING_ON, settled
 from tracing.systems.prompts import Contract, PromptSpec, placeholders_of
 from tracing.systems.protocol import Answer, Memory, OperationSpec, Stage
 
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
     from tracing.systems.conversations import Conversation, Question
     from tracing.systems.prompts import Candidate
+
+PASSING_ON.update((__file__, with_tasks.__code__.co_filename))
 
 _STAGES: tuple[Stage, ...] = get_args(Stage)
 _PURPOSES: Mapping[Stage, str] = {
@@ -167,7 +169,9 @@ class WrappedProgram:
             with self._running(folder, asked, candidate, access, builds=False) as running:
                 reply = _whole(self._answer(folder, question.question))
             if not isinstance(reply, str):
-                raise MemorySystemError(f"answer returned a {type(reply).__name__}, not the text of the answer")
+                raise MemorySystemError(
+                    f"answer returned a {type(reply).__name__}, not the text of the answer; let it return that alone"
+                )
             prediction = running.answered(reply)
             if prediction is None:
                 inputs = {} if recorder is None else {"question": query}

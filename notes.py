@@ -1,0 +1,1 @@
+REPLY = "Notes: {notes}\nAsked: {question}\nReply in a few words:"
