@@ -93,5 +93,8 @@ def _replaced(lines: Sequence[str], before: str, after: str) -> tuple[str, ...] 
     if not after:
         indent = line[: len(lines[number]) - len(lines[number].lstrip())]
         line = indent + re.sub(r"(?<=\S) {2,}", " ", line).strip()
-    kept = () if _ITEM_MARK.fullmatch(line) else (line,)
-    return (*lines[:number], *kept, *lines[number + 1 :])
+    above, below = lines[:number], lines[number + 1 :]
+    if not _ITEM_MARK.fullmatch(line):
+        return (*above, line, *below)
+    alone = below and not below[0].strip() and not (above and above[-1].strip())
+    return (*above, *below[1 if alone else 0 :])

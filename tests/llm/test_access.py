@@ -17,7 +17,7 @@ from scripted_server import Reply, ScriptedServer, after_meeting, prompt_of
 from tracing.errors import BudgetExceededError, CallFailedError, ConfigError, ReplyCutShortError
 from tracing.llm.access import ModelAccess
 from tracing.llm.accounting.ledger import Ledger
-from tracing.llm.booking import NO_OPERATION
+from tracing.llm.booking import NO_OPERATION, REQUEST, exchanges_recorded
 from tracing.llm.settings import Limits, ModelSettings, Role
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import trace
@@ -364,6 +364,16 @@ def test_another_repetition_asks_again_within_the_same_budget(
     assert second.budget.spent.calls == first.budget.spent.calls == 2
     with pytest.raises(BudgetExceededError):
         first.repeated(2).task.chat(HELLO, max_tokens=9)
+
+
+def test_what_is_recorded_of_a_request_has_the_seed_that_was_asked_for(
+    open_access: Open, scripted_server: ScriptedServer
+) -> None:
+    with trace() as recorder, operation("answer"), exchanges_recorded():
+        open_access().repeated(1).task.chat(HELLO, max_tokens=9, temperature=0.5, sample=1234)
+    (recorded,) = recorder.graph.operations.values()
+    assert recorded.attributes[REQUEST]["seed"] == 1234
+    assert scripted_server.requests[0]["seed"] != 1234
 
 
 def test_a_ledger_takes_down_the_calls_of_the_access_that_has_it_alone(open_access: Open, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ class ChatModel(_Model):
         settings = self.settings
         if not alternatives:
             max_tokens = settings.limit(running_operation()) or max_tokens
-        sample += _SAMPLES_A_REPETITION * self._repetition
+        number = sample + _SAMPLES_A_REPETITION * self._repetition
         warmth = settings.temperature if temperature is None else temperature
         sent: dict[str, Any] = {
             "messages": [dict(message) for message in messages],
@@ -131,7 +131,7 @@ class ChatModel(_Model):
         if stop:
             sent["stop"] = list(stop)
         if warmth > 0:
-            sent["seed"] = sample
+            sent["seed"] = number
         if alternatives:
             sent |= {"logprobs": True, "top_logprobs": alternatives}
         if schema is not None:
@@ -140,7 +140,7 @@ class ChatModel(_Model):
         elif json_object:
             sent["response_format"] = {"type": "json_object"}
         # What the settings add is not the system's, and may hold a credential.
-        asked = {"model": settings.model, **sent, **(tools or {}), "seed": sample % _SAMPLES_A_REPETITION}
+        asked = {"model": settings.model, **sent, **(tools or {}), "seed": sample}
         sent |= settings.fields(chat=True)
         if tools:
             if settings.embedded:
@@ -153,7 +153,7 @@ class ChatModel(_Model):
         def key() -> str:
             """What the endpoint takes is part of it, where that changes the request; a call may find that out."""
             model = self.identity + self._endpoint.capabilities.accepted.label(sent)
-            return request_key(kind="chat", model=model, sample=sample, request=request)
+            return request_key(kind="chat", model=model, sample=number, request=request)
 
         def most() -> Spending:
             room = self._endpoint.capabilities.accepted.thinking_room
