@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attribution.judging.llm_judge import JudgeThreshold, LlmJudge
-from attribution.judging.metrics import LLM_JUDGE, measured
+from attribution.judging.metrics import LLM_JUDGE, measured_by, open_metric
 from experiments.display.terminal import literal
 from experiments.mlflow_tracking.run_artifacts import EXPECTED, SEPARATOR
-from tracing.errors import DataError
+from tracing.errors import ConfigError, DataError
 from tracing.systems.conversations import Question
 
 if TYPE_CHECKING:
@@ -23,13 +23,22 @@ if TYPE_CHECKING:
     from tracing.llm.models import ChatModel
 
 _EXPECTATIONS = (EXPECTED, "expected_response")
+_REPLIES = ("answer", "response", "output", "reply", "text", "content")
+"""Keys that may hold the reply where a program returns more than it."""
 
 
 def metric_scorer(metric: str = "short_contains") -> Scorer:
     """A scorer that compares the output with the accepted answers by a metric (`short_contains`, `em`, `f1`, …).
 
-    Its value is from 0 to 1; no model is asked.
+    Its value is from 0 to 1; no model is asked. An output of several values is scored by its text `answer`, `response`,
+    `output`, `reply`, `text` or `content`.
+
+    Raises:
+        ConfigError: there is no such metric, or it asks a model.
     """
+    if metric == LLM_JUDGE:
+        raise ConfigError(f"metric: {LLM_JUDGE} asks a model; use judge_scorer(model)")
+    measure = open_metric(metric)
     from mlflow.entities import AssessmentSource, Feedback
     from mlflow.genai.scorers import scorer
 
@@ -37,7 +46,7 @@ def metric_scorer(metric: str = "short_contains") -> Scorer:
     def score(outputs: Any, expectations: dict[str, Any]) -> Feedback:
         answers = accepted_answers(expectations)
         return Feedback(
-            value=measured(metric, _reply(outputs), answers),
+            value=measured_by(measure, metric, _reply(outputs), answers),
             rationale=f"accepted: {literal(' | '.join(answers))}",
             source=AssessmentSource(source_type="CODE", source_id=f"memtune {metric}"),
         )
@@ -91,7 +100,14 @@ def accepted_answers(expectations: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _reply(outputs: Any) -> str:
-    """A text, or the one value of a mapping such as memtune's traces have."""
-    if isinstance(outputs, Mapping) and len(outputs) == 1:
-        (outputs,) = outputs.values()
+    """A text, or the one value of a mapping such as memtune's traces have, or its text under a usual key."""
+    if isinstance(outputs, Mapping):
+        replies = (outputs[name] for name in _REPLIES if isinstance(outputs.get(name), str))
+        reply = next(iter(outputs.values())) if len(outputs) == 1 else next(replies, None)
+        if reply is None:
+            raise DataError(
+                f"outputs: {', '.join(map(str, outputs)) or 'nothing'} in it, and no text under {', '.join(_REPLIES)}; "
+                "return the reply under one of these keys, or alone"
+            )
+        outputs = reply
     return str(outputs)

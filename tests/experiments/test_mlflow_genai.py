@@ -13,7 +13,7 @@ from experiments.api.prompt_optimizer import MemtunePromptOptimizer
 from experiments.api.scorers import accepted_answers, judge_scorer, metric_scorer
 from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import TrackingStore
-from tracing.errors import ConfigError
+from tracing.errors import ConfigError, DataError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits, ModelSettings
 
@@ -142,3 +142,21 @@ def test_what_cannot_be_optimized_is_refused_before_a_call(template: str, record
 @pytest.mark.parametrize("expected", [["Oslo", "in Norway"], "Oslo | in Norway"])
 def test_accepted_answers_are_a_list_or_a_text_as_traces_have_it(expected: object) -> None:
     assert accepted_answers({"expected_answer": expected}) == ("Oslo", "in Norway")
+
+
+@pytest.mark.parametrize(
+    "outputs", ["Oslo", {"said": "Oslo"}, {"answer": "Oslo", "sources": ["D1"]}, {"trace": 3, "response": "Oslo"}]
+)
+def test_the_reply_is_found_among_what_a_program_returns(outputs: object) -> None:
+    assert metric_scorer("em")(outputs=outputs, expectations={"expected_answer": ["Oslo"]}).value == 1
+
+
+def test_outputs_without_a_reply_are_no_wrong_answer() -> None:
+    with pytest.raises(DataError, match="outputs: choices, usage in it, and no text under answer"):
+        metric_scorer("em")(outputs={"choices": [], "usage": 3}, expectations={"expected_answer": ["Oslo"]})
+
+
+@pytest.mark.parametrize(("metric", "said"), [("exact", "unknown: 'exact'"), ("llm_judge", r"judge_scorer\(model\)")])
+def test_a_metric_that_cannot_score_is_refused_where_it_is_named(metric: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        metric_scorer(metric)
