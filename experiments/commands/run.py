@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _WHY_THE_DEMO = (
     "the demo tunes RAG by exact match, since this small model finds most answers but wraps them in sentences; a "
-    "memory is built without a model and an answer takes one call, so a search and its test take about five minutes"
+    "memory is built without a model and an answer takes one call, so search and test take 5 to 13 minutes"
 )
 
 
