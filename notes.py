@@ -1,1 +1,0 @@
-REPLY = "Notes: {notes}\nAsked: {question}\nReply in a few words:"
