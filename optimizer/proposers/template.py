@@ -14,14 +14,18 @@ _LABEL = 60
 EXAMPLE, NOW = "Example:", "Now this one:"
 """Lines that open a demonstration and close the block of them."""
 
+_OPENING, _CLOSING = re.compile(r"\s*<[^/<>{}]([^<>{}]*[^/<>{}])?>\s*"), re.compile(r"\s*</[^<>{}]+>\s*")
+_QUOTE = re.compile(r"\s*(```|\"{3}|'{3})\w*\s*")
+"""Lines of nothing but what encloses data."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The lines of a template in order: instructions, demonstrations, data with every placeholder, instructions, cue.
 
-    Demonstrations run from the first line `EXAMPLE` to a line `NOW`. The label over a placeholder ("Memories:")
-    belongs to the data. The cue is a short last line that the reply continues ("Answer:"), with the blank lines
-    after it. Joined, the parts are the template, character for character.
+    Demonstrations run from the first line `EXAMPLE` to a line `NOW`. The label over a placeholder ("Memories:") and the
+    tags or quotes that enclose it belong to the data. The cue is a short last line that the reply continues
+    ("Answer:"), with the blank lines after it. Joined, the parts are the template, character for character.
     """
 
     head: tuple[str, ...]
@@ -67,6 +71,10 @@ def take_apart(template: str) -> Parts:
     if not with_data:
         return Parts(tuple(lines), (), ())
     first, last = with_data[0], with_data[-1]
+    while first and _encloses(lines[first - 1], _OPENING, lines[:first]):
+        first -= 1
+    while last + 1 < len(lines) and _encloses(lines[last + 1], _CLOSING, lines[first : last + 1]):
+        last += 1
     if first and _is_label(lines[first - 1]) and lines[first - 1] != NOW:
         first -= 1
     start, stop = _demonstrations(lines[:first], lines[first].partition("{")[0])
@@ -79,6 +87,13 @@ def take_apart(template: str) -> Parts:
         tuple(lines[last + 1 : cue]),
         tuple(lines[cue:]),
     )
+
+
+def _encloses(line: str, tag: re.Pattern[str], lines: Sequence[str]) -> bool:
+    """Whether a line is such a tag alone, or a quote that opens or closes data: one of these `lines` is open then."""
+    if quote := _QUOTE.fullmatch(line):
+        return sum(other.lstrip().startswith(quote[1]) for other in lines) % 2 == 1
+    return tag.fullmatch(line) is not None
 
 
 def _demonstrations(before: Sequence[str], opening: str) -> tuple[int, int]:

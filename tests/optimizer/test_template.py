@@ -187,3 +187,21 @@ def test_a_prompt_to_which_the_system_adds_the_data_is_all_instructions(name: st
     assert all(not contract.violations(each) for each in edited)
     assert "Be kind." in edited[0]
     assert PLAIN[0].text in edited[1]
+
+
+@pytest.mark.parametrize(
+    ("template", "data"),
+    [
+        ("Rule.\n<all>\n<notes>\n{a}\n</notes>\n</all>\nRule.", ("<all>", "<notes>", "{a}", "</notes>", "</all>")),
+        ("Rule.\nA:\n```\n{a}\n```\nB:\n```\n{b}\n```", ("A:", "```", "{a}", "```", "B:", "```", "{b}", "```")),
+        ('Rule.\nQ: {a}\n"""\n{b}\n"""\nRule.', ("Q: {a}", '"""', "{b}", '"""')),
+        ("Rule.\n```\nform\n```\n{a}\n```\nform\n```", ("{a}",)),
+        ("Rule.\n<br/>\n{a}\n<form>\nx\n</form>", ("{a}",)),
+    ],
+    ids=["tags", "fences", "quotes", "code around", "other tags"],
+)
+def test_what_encloses_the_data_is_part_of_it(template: str, data: tuple[str, ...]) -> None:
+    assert take_apart(template).data == data
+    longer = add_instruction(template, "Be brief.")
+    assert take_apart(longer).data == data
+    assert "\n".join(data) in longer
