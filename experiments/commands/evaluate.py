@@ -112,6 +112,9 @@ def evaluate(
     """
     if fail_on is not None and against is None:
         raise click.UsageError("--fail-on is about a difference; add --against PROMPTS, such as `--against baseline`")
+    limits = [name for name in ("conversations", "sessions", "questions") if options[f"limit_{name}"] is not None]
+    if sealed and limits:
+        raise click.UsageError(f"--sealed scores all of the sealed conversations; leave out --limit-{limits[0]}")
     from attribution.judging.words import refused_for_form
     from experiments.data.loaders import load_sealed
     from experiments.display.literal_console import LiteralConsole

@@ -104,25 +104,23 @@ def read_dataset(config: DataSettings, reading: Reading) -> list[Conversation]:
 
 
 def load_sealed(config: DataSettings) -> tuple[Conversation, ...]:
-    """The sealed conversations of a data set: only for a last, single scoring of prompts that are final.
+    """The sealed conversations of a data set, whole: only for a last, single scoring of prompts that are final.
 
     Raises:
-        DataError: the data set has none.
+        DataError: the data set has none with a question that counts.
     """
-    sealed = [
-        conversation for conversation in conversations_of(config.dataset, config.data) if conversation.split == "sealed"
-    ]
-    pairs = [(conversation, _confirmed(conversation, Counter())) for conversation in sealed]
-    usable = tuple(confirmed for whole, confirmed in pairs if confirmed.questions or not whole.questions)
-    # A conversation that never had a question is usable, but no reason to score those that lost theirs.
-    left = any(confirmed.questions for confirmed in usable) or not any(whole.questions for whole, _ in pairs)
-    if usable and left:
+    sealed = [conversation for conversation in read_dataset(config, Reading()) if conversation.split == "sealed"]
+    asked = [conversation for conversation in sealed if conversation.questions]
+    confirmed = [_confirmed(conversation, Counter()) for conversation in asked]
+    if usable := tuple(conversation for conversation in confirmed if conversation.questions):
         return usable
-    if sealed:
+    if asked:
         raise DataError(
             f"{_where(config)}: its sealed questions were generated and nobody has confirmed them; confirm some first: "
             f"memtune data review {shlex.quote(str(config.data))}"
         )
+    if sealed:
+        raise DataError(f"{_where(config)}: its sealed part {no_questions(config.dataset, config.data)}")
     raise DataError(
         f'{_where(config)}: has no sealed conversations; leave out --sealed, or give conversations the split "sealed"'
     )

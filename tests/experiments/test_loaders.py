@@ -230,6 +230,16 @@ def test_sealed_conversations_are_read_only_when_asked_for(tmp_path: Path) -> No
     assert [c.id for c in load_sealed(config)] == ["c-sealed"]
 
 
+def test_a_sealed_conversation_without_questions_is_not_scored(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    write_conversations(path, [conversation(f"c{n}", questions=n, split="sealed") for n in range(2)])
+    config = load_config(None, overrides={"dataset": "jsonl", "data": path})
+    assert [c.id for c in load_sealed(config)] == ["c1"]
+    write_conversations(path, [conversation("c0", questions=0, split="sealed")])
+    with pytest.raises(DataError, match=r"mine\.jsonl: its sealed part has conversations and no question"):
+        load_sealed(config)
+
+
 def test_conversations_without_questions_take_up_no_room_in_the_splits(tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     write_conversations(path, [conversation(f"c{n}", questions=2 if n >= 30 else 0) for n in range(40)])

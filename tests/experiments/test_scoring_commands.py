@@ -204,6 +204,12 @@ def test_eval_scores_another_split_or_the_sealed_conversations_only_when_told(
     assert "sealed" in out
 
 
+def test_eval_says_that_sealed_conversations_are_scored_whole(command: Command) -> None:
+    code, _, err = command("eval", "--prompts", "baseline", "--sealed", "--limit-questions", "3")
+    assert code == 2
+    assert "--sealed scores all of the sealed conversations; leave out --limit-questions" in err
+
+
 def test_eval_refuses_prompts_that_break_their_contract_before_any_call(
     command: Command, scripted_server: ScriptedServer
 ) -> None:
