@@ -219,11 +219,8 @@ def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> l
     from experiments.runs.config_file import anchored
 
     test = dataset.splits.test
-    if settings.goal == "cheaper":
-        of_goal = [*margin_notes(settings.margin, test), *unused_notes(settings)]
-    else:
-        of_goal = test_notes(len(test))
-    notes = [*dataset.notes, *of_goal]
+    of_goal = margin_notes(settings.margin, test) if settings.goal == "cheaper" else test_notes(len(test))
+    notes = [*dataset.notes, *of_goal, *unused_notes(settings)]
     if resumed:
         return notes  # Some is paid already.
     config = anchored(settings, Path.cwd())

@@ -17,7 +17,7 @@ from optimizer.proposers.reflection import most_requests
 from optimizer.search.closed_loop import FINALISTS
 from optimizer.search.joint_choice import MOST
 from optimizer.search.measured_texts import MOST_INPUTS
-from optimizer.search.optimizers import LOCAL_SEARCH, optimizers_of
+from optimizer.search.optimizers import CLOSED_LOOP, LOCAL_SEARCH, OPTIMIZERS, OURS, optimizers_of
 from optimizer.search.prompt_search import REWRITES
 from optimizer.search.retrieved_settings import MOST_COMBINED
 from optimizer.search.rounds import SCREENED
@@ -54,6 +54,16 @@ LITTLE = 0.1
 
 _UNUSED = "proposers", "models.proposer", "search.selector", "search.blame"
 """Keys of a configuration that have no part where fewer tokens are sought."""
+
+_USED_BY = {
+    "proposers": OURS,
+    "models.proposer": tuple(name for name in OPTIMIZERS.built_in if name != "bootstrap"),
+    "search.selector": (CLOSED_LOOP, LOCAL_SEARCH),
+    "search.blame": (CLOSED_LOOP, LOCAL_SEARCH, "reference"),
+    "search.local_objectives": (LOCAL_SEARCH,),
+    "search.objectives": (LOCAL_SEARCH,),
+}
+"""Keys of a configuration that only some of the built-in optimizers know, with these."""
 
 _Cost = tuple[float, float, float]
 """Calls of a prompt over some conversations, and their prompt and completion tokens."""
@@ -129,12 +139,16 @@ def margin_notes(margin: float, test: Sequence[Conversation]) -> list[str]:
 
 
 def unused_notes(config: RunConfig) -> list[str]:
-    """What of a configuration has no part in a run that seeks fewer tokens."""
-    default = RunConfig()
-    unused = [key for key in _UNUSED if attrgetter(key)(config) != attrgetter(key)(default)]
-    if not unused:
-        return []
-    return [f"fewer tokens are sought by cuts, not by blame or an author: without {', '.join(unused)}"]
+    """What of a configuration has no part in the search that it asks for."""
+    default, searches = RunConfig(), set(optimizers_of(config.optimizer))
+    if config.goal == "cheaper":
+        keys, why = _UNUSED, "fewer tokens are sought by cuts, not by blame or an author: without"
+    else:
+        known = searches <= OPTIMIZERS.built_in.keys()
+        keys = tuple(key for key, users in _USED_BY.items() if known and searches.isdisjoint(users))
+        why = f"{config.optimizer} searches without"
+    unused = [key for key in keys if attrgetter(key)(config) != attrgetter(key)(default)]
+    return [f"{why} {', '.join(unused)}"] if unused else []
 
 
 def budget_notes(config: RunConfig, system: MemorySystem, splits: Splits) -> list[str]:

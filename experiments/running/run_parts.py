@@ -21,7 +21,7 @@ from experiments.runs.folder import BY_HAND, LEDGER, LOCK, STUDY, RunFolder
 from experiments.runs.lock import locked
 from optimizer.proposers.rewrites import HAND, Rewrite, open_proposers
 from optimizer.racing.study_storage import StudyJournal, StudyServer
-from optimizer.search.optimizers import LOCAL_SEARCH, open_optimizer, optimizers_of
+from optimizer.search.optimizers import LOCAL_SEARCH, open_optimizer, optimizers_of, refuse_rewrites_by_hand
 from optimizer.tuning.results import LoopSettings
 from tracing.errors import ConfigError, ContractError, RunError
 from tracing.files.opening import read_text
@@ -115,6 +115,7 @@ def open_parts(
     limits.check(system.prompts)
     rewrites: tuple[Rewrite, ...] = ()
     if by_hand is not None:
+        refuse_rewrites_by_hand(config.optimizer)
         rewrites = read_rewrites(by_hand, limits.applied(system.prompts, dataset.splits.train, access.keys))
     check_tuned(config, system.prompts, rewrites, choices_of(config, system))
     if resume is not None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from optimizer.proposers.demonstrations import demonstrations_of
 from optimizer.proposers.rewrites import Demonstration
 from optimizer.proposers.template import take_apart
-from optimizer.published.candidate_search import CandidateSearch, refuse_rewrites_by_hand
+from optimizer.published.candidate_search import CandidateSearch
 from optimizer.tuning.failures import unattributed_examples
 from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.tuning import Tuning
@@ -27,7 +27,6 @@ MOST_TOKENS = 400
 
 def bootstrap(tuning: Tuning) -> Stopped:
     """An `Optimizer` that tries as many sets as the loop would try rewrites; it asks no author."""
-    refuse_rewrites_by_hand(tuning, "bootstrap")
     pools, drawn = demonstration_pools(tuning), random.Random(tuning.settings.seed)  # noqa: S311 (a draw, not a secret)
     if not pools:
         return Stopped("own", "no passing train case is short enough to be shown")

@@ -12,15 +12,8 @@ from optimizer.proposers.author import Author
 from optimizer.search.rounds import crown_winner
 from optimizer.tuning.round import RewriteRecord, Round
 from optimizer.tuning.tuning import Tuning
-from tracing.errors import ConfigError
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import Candidate
-
-
-def refuse_rewrites_by_hand(tuning: Tuning, name: str) -> None:
-    """Refuse, in a `ConfigError`, rewrites that people wrote: an optimizer from elsewhere knows nothing of them."""
-    if tuning.settings.hand:
-        raise ConfigError(f"--rewrites: the optimizer {name} takes no rewrites by hand; use --optimizer closed-loop")
 
 
 def author_of(tuning: Tuning, name: str) -> Author:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from optimizer.published.bootstrap import MOST_SHOWN, drawn_sets
-from optimizer.published.candidate_search import refuse_rewrites_by_hand
 from optimizer.tuning.stopped import Stopped
 from tracing.llm.dspy_lm import require_dspy
 
@@ -136,7 +135,6 @@ def _search(
     *,
     at_once: bool = True,
 ) -> Stopped:
-    refuse_rewrites_by_hand(tuning, name)
     if not tuning.settings.rounds:
         return Stopped("rounds")
     require_dspy()

@@ -23,7 +23,6 @@ from optimizer.published.candidate_search import (
     author_of,
     decision_on_validation,
     not_tried,
-    refuse_rewrites_by_hand,
 )
 from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.search.closed_loop import FINALISTS
@@ -59,7 +58,6 @@ def gepa_on_all(tuning: Tuning) -> Stopped:
 
 
 def _searched(tuning: Tuning, module_selector: str) -> Stopped:
-    refuse_rewrites_by_hand(tuning, "gepa")
     if not tuning.settings.rounds:
         return Stopped("rounds")
     import gepa

@@ -17,7 +17,7 @@ from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.proposers.author import TEMPERATURE, Author
 from optimizer.proposers.examples import Example, examples_of
 from optimizer.proposers.whole_rewrites import record_of
-from optimizer.published.candidate_search import not_tried, refuse_rewrites_by_hand
+from optimizer.published.candidate_search import not_tried
 from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.search.rounds import overrule
 from optimizer.tuning.round import RewriteRecord, Round, blame_shares
@@ -37,7 +37,6 @@ _FENCED = re.compile(r"```[^\n]*\n(.*?)\n?```", re.DOTALL)
 
 def reference(tuning: Tuning) -> Stopped:
     """An `Optimizer` without a gate; the author model comments, merges and rewrites."""
-    refuse_rewrites_by_hand(tuning, "reference")
     writer = _Writer(tuning)
     for n in range(1, tuning.settings.rounds + 1):
         attributions, signals = tuning.attribute(n)

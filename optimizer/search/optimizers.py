@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, cast
 
 from optimizer.tuning.stopped import Stopped
-from tracing.errors import ContractError, MemtuneError, RunError, in_one_line
+from tracing.errors import ConfigError, ContractError, MemtuneError, RunError, in_one_line
 from tracing.plugins import PluginRegistry
 
 if TYPE_CHECKING:
@@ -31,6 +31,10 @@ OPTIMIZERS = PluginRegistry(
         "reference": "optimizer.published.reference:reference",
     },
 )
+
+
+OURS = (CLOSED_LOOP, LOCAL_SEARCH, "random")
+"""Built-in ones that are not from the literature."""
 
 
 class Optimizer(Protocol):
@@ -59,6 +63,15 @@ class Optimizer(Protocol):
 def optimizers_of(names: str) -> tuple[str, ...]:
     """The single names, each once, of one or several optimizers with commas between them."""
     return tuple(dict.fromkeys(name.strip() for name in names.split(",")))
+
+
+def refuse_rewrites_by_hand(names: str) -> None:
+    """Refuse, in a `ConfigError`, rewrites that people wrote: an optimizer from elsewhere knows nothing of them."""
+    for name in optimizers_of(names):
+        if name in OPTIMIZERS.built_in and name not in OURS:
+            raise ConfigError(
+                f"--rewrites: the optimizer {name} takes no rewrites by hand; use one of {', '.join(OURS)}"
+            )
 
 
 def open_optimizer(names: str) -> Optimizer:

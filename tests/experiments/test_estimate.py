@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from experiments.data.loaders import load_dataset
-from experiments.running.estimate import Estimate, budget_notes, estimate
+from experiments.running.estimate import Estimate, budget_notes, estimate, unused_notes
 from experiments.running.parts import unpriced
 from experiments.runs.config_file import load_config
 from experiments.systems.rag import Rag
@@ -53,6 +53,31 @@ def test_a_budget_that_leaves_nothing_to_try_is_told_beforehand(budget: dict[str
     assert all(note.startswith(start) for note, start in zip(found, told, strict=True))
     # Without rounds, nothing is to be tried.
     assert budget_notes(config.model_copy(update={"rounds": 0}), open_system("rag", {}), splits) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            {"optimizer": "gepa", "search.selector": "all", "proposers": ["bank"]},
+            "proposers, search.selector",
+        ),
+        ({"optimizer": "gepa,local-search", "search.selector": "all"}, None),
+        (
+            {"optimizer": "closed-loop", "search.local_objectives": False},
+            "search.local_objectives",
+        ),
+        ({"optimizer": "closed-loop", "search.blame": False}, None),
+        ({"optimizer": "bootstrap", "models.proposer": {"model": "m"}}, "models.proposer"),
+        (
+            {"goal": "cheaper", "search.blame": False},
+            "search.blame",
+        ),
+    ],
+)
+def test_what_a_search_knows_nothing_of_is_told(given: dict[str, object], told: str | None) -> None:
+    notes = unused_notes(load_config(None, overrides=given))
+    assert [note.rpartition(" without ")[2] for note in notes] == ([] if told is None else [told])
 
 
 def test_a_local_search_is_predicted_to_rerun_operations_and_to_join_texts_on_what_it_learns_from() -> None:

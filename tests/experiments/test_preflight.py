@@ -78,6 +78,11 @@ def candidate_without_a_pinned_line() -> list[str]:
     return ["--rewrites", "answer.txt"]
 
 
+def candidate_for_an_optimizer_that_takes_none() -> list[str]:
+    Path("answer.txt").write_text("{context}\n{question}\nAnswer:")
+    return ["--rewrites", "answer.txt", "--optimizer", "local-search,gepa"]
+
+
 def weights_that_are_not_here() -> list[str]:
     text = Path("run.yaml").read_text()
     task = text.index("  task:")
@@ -131,6 +136,7 @@ def proposer_whose_module_fails() -> list[str]:
         candidates_for_no_prompt,
         candidates_that_break_their_contract,
         candidate_without_a_pinned_line,
+        candidate_for_an_optimizer_that_takes_none,
         prompts_that_lack_one,
         prompts_that_break_their_contract,
         weights_that_are_not_here,
