@@ -52,7 +52,7 @@ LITTLE = 0.1
 """Part of what the search can use below which it is likely to end with nothing chosen."""
 
 
-_UNUSED = "proposers", "models.proposer", "search.selector", "search.blame"
+_UNUSED: tuple[str, ...] = ("proposers", "models.proposer", "search.selector", "search.blame")
 """Keys of a configuration that have no part where fewer tokens are sought."""
 
 _USED_BY = {
