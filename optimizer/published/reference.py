@@ -32,7 +32,8 @@ BATCH = 4
 """Comments that are merged by one request."""
 
 _REQUESTS = packaged_tables("optimizer.published", "reference.toml")
-_FENCED = re.compile(r"```[^\n]*\n(.*?)\n?```", re.DOTALL)
+_FENCED = re.compile(r"```[^\n]*\n(.*)\n?```", re.DOTALL)
+"""From the first fence to the last: an instruction may have some of its own."""
 
 
 def reference(tuning: Tuning) -> Stopped:

@@ -75,15 +75,15 @@ class Stopped:
 
     @classmethod
     def returned(cls, reason: object) -> Stopped:
-        """The reason that an optimizer returned, which may be its sentence.
+        """The reason that an optimizer returned, which may be its sentence; a search that returned has finished.
 
         Raises:
             TypeError: it is neither, or an empty text.
         """
-        if isinstance(reason, Stopped):
-            return reason
         if isinstance(reason, str) and reason.strip():
-            return cls.read(reason)
+            reason = cls.read(reason)
+        if isinstance(reason, Stopped):
+            return reason if reason.finished else cls("own", f"ended by itself: {reason}")
         raise TypeError(f"returned a {type(reason).__name__}; return why the search ended, as a Stopped or a text")
 
     @property

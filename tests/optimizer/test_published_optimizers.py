@@ -264,8 +264,9 @@ def test_bootstrapped_demonstrations_come_from_passing_train_cases_alone(run: Ru
 class Feedback(WeakModel):
     """Comments, merges and rewrites as the reference method asks for it; its rewrites make everything worse."""
 
-    def __init__(self) -> None:
+    def __init__(self, advice: str = "Be poetic.") -> None:
         super().__init__("answer", curable=False)
+        self.advice = advice
         self.asked: list[str] = []
         self.comments = threading.Barrier(3, timeout=60)
 
@@ -279,7 +280,7 @@ class Feedback(WeakModel):
                     # The three do not wait for each other: all of them must be here before any is answered.
                     self.comments.wait()
                 current = re.search(r"```\n(.*?)\n```", text, re.DOTALL)
-                return f"```\nBe poetic.\n{current[1]}\n```" if current else f"A {kind}."
+                return f"```\n{self.advice}\n{current[1]}\n```" if current else f"A {kind}."
         reply = super().__call__(body)
         return LENGTHY.format("verse") if "Be poetic." in text and kind_of(body) == "answer" else reply
 
@@ -299,6 +300,12 @@ def test_the_reference_method_merges_the_feedback_on_every_failure_and_keeps_its
     assert [str(each.gate) for each in record.rewrites] == ["accepted without a comparison"]
     assert result.champion_candidate["answer"] == f"Be poetic.\n\n{BASELINE['answer']}"
     assert record.blame
+
+
+def test_an_instruction_with_fences_of_its_own_is_taken_whole(run: Run) -> None:
+    advice = "Be poetic.\n```\nAs verse\n```\nAlways."
+    result = run("reference", Feedback(advice), rounds=1)
+    assert result.champion_candidate["answer"] == f"{advice}\n\n{BASELINE['answer']}"
 
 
 @pytest.mark.parametrize("name", ["gepa", "miprov2"])
