@@ -145,7 +145,7 @@ def test_a_text_by_hand_that_breaks_its_contract_is_never_sent(
 ) -> None:
     leaking = Rewrite("answer", with_lines("As for ochretrain0:")["answer"], HAND, "by hand: leaking.txt")
     result = cheaper(WeakModel(), with_lines(IDLE[0]), hand=(leaking,), tune=("answer",))
-    assert result.champion_candidate == with_lines()
+    assert result.champion_candidate == BASELINE
     assert not any("As for ochretrain0:" in str(body["messages"]) for body in scripted_server.requests)
 
 
