@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from attribution.attributor import AttributorFactory
     from attribution.cases import Case
+    from attribution.survival.matching.matcher import MatcherFactory
     from experiments.api.attributed import Attributed
     from experiments.api.result import Result
     from experiments.api.starting import Model
@@ -146,7 +148,7 @@ def run(
 
     Args:
         system: a name (`fact-memory`, `rag`, `mem0`), `module:Object`, or your own class or object.
-        data: `sample`, a JSONL file, or conversations.
+        data: `sample`, a file or folder, or conversations.
         model: the task model: the name of an embedded one, `http://host/v1#name` (the key comes from $OPENAI_API_KEY),
             or a mapping of `ModelSettings`.
         config: a YAML file; the arguments override its settings.
@@ -155,7 +157,7 @@ def run(
         proposer, judge, embedding: models of these roles, if not the task model (or the embedded one).
         progress: show progress on stderr.
         settings: further keys of a configuration (`rounds=3`, `budget={"calls": 500}`) or options of `memtune run`
-            (`limit_conversations=9`).
+            (`limit_conversations=9`). A part of your own (`metric`, `dataset`, …) may be the object itself.
 
     Raises:
         MemtuneError: a setting is invalid, or the run failed; names the remedy.
@@ -194,11 +196,11 @@ def attribute(
     source: str | Path | Result | ExecutionGraph,
     cases: Iterable[Case] | None = None,
     *,
-    method: str = "survival",
-    matcher: str = "words",
+    method: str | AttributorFactory = "survival",
+    matcher: str | MatcherFactory = "words",
     model: Model | None = None,
     traces_of: str = "champion",
-    data: str | Path | None = None,
+    data: str | Path | Iterable[Conversation] | None = None,
     home: str | Path | None = None,
 ) -> Attributed:
     """Find which operations caused wrong answers, as `memtune attribute` does.
@@ -206,11 +208,11 @@ def attribute(
     Args:
         source: a run (its result, id, folder or `latest`), a trace file or a folder of them, or a graph.
         cases: for a graph, its judged questions; by default those that judges in the graph found wrong.
-        method: `survival`, which asks no model, or your own as `module:Object`.
+        method: `survival`, which asks no model, or your own, as `module:Object` or itself.
         matcher: what decides whether a text carries what an answer needs: `words` or `llm`, or your own.
         model: the model to ask (see `run`).
         traces_of: for a run, whose answers: `baseline`, `champion` or `all`.
-        data: for trace files, the conversations with the questions that were asked (JSONL).
+        data: for trace files, the conversations with the questions that were asked, or their JSONL file.
         home: folder of runs and caches (see `run`).
 
     Raises:
@@ -231,17 +233,17 @@ def attribute(
         from experiments.api.result import Result
         from experiments.running.parts import home_folder
 
-        if isinstance(source, Result):
+        if isinstance(source, Result) and cases is None and data is None:
             return source.attribute(method=method, matcher=matcher, model=model, traces_of=traces_of)
         return attributed(
-            source,
+            source.path if isinstance(source, Result) else source,
             home_folder(None if home is None else Path(home)),
             cases=cases,
             method=method,
             matcher=matcher,
             model=model,
             traces_of=traces_of,
-            data=None if data is None else Path(data),
+            data=data,
         )
 
 
@@ -287,14 +289,14 @@ def generate(
         from experiments.api.generating import generated_data
 
         return generated_data(
-            chats if isinstance(chats, str | Path) else list(chats),
+            chats,
             Path(out),
             model=model,
             config=config,
             home=None if home is None else Path(home),
             dataset=dataset,
             complaints=None if complaints is None else Path(complaints),
-            kinds=None if kinds is None else list(kinds),
+            kinds=kinds,
             per_session=per_session,
             progress=progress,
             settings=settings,

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
 
-from attribution.attributor import SURVIVAL, AsksModel, bound, open_attributor
+from attribution.attributor import SURVIVAL, AsksModel, AttributorFactory, GuardedAttributor, bound, open_attributor
 from attribution.cases import Case
 from attribution.failures import failed_cases
 from attribution.recordings import recording_of
-from attribution.survival.matching.matcher import LLM, WORDS
+from attribution.survival.matching.matcher import LLM, WORDS, MatcherFactory
 from experiments.api.attributed import Attributed
-from experiments.api.starting import Model, settings_from
+from experiments.api.starting import Model, conversations_file, settings_from
 from experiments.attributing.attributions import Attributions, Header, TraceLine, case_line
 from experiments.attributing.batch import Batch
 from experiments.attributing.case_sources import run_sources, sources_of
@@ -22,6 +22,8 @@ from experiments.runs.earlier_names import current_side
 from experiments.runs.folder import BASELINE, CHAMPION, RunFolder
 from tracing.errors import DataError, TraceError
 from tracing.graph.execution_graph import ExecutionGraph
+from tracing.plugins import registered_object
+from tracing.systems.conversations import Conversation
 
 GRAPH = "graph"
 """Name of the conversation and the trace of a graph that was given as an object."""
@@ -32,11 +34,11 @@ def attributed(
     home: Path,
     *,
     cases: Iterable[Case] | None = None,
-    method: str = "survival",
-    matcher: str = WORDS,
+    method: str | AttributorFactory = SURVIVAL,
+    matcher: str | MatcherFactory = WORDS,
     model: Model | None = None,
     traces_of: str = "champion",
-    data: Path | None = None,
+    data: str | Path | Iterable[Conversation] | None = None,
 ) -> Attributed:
     """Attribute the wrong answers of a source (`memtune.attribute`).
 
@@ -44,15 +46,18 @@ def attributed(
         ConfigError, DataError, RunError, TraceError: an argument is invalid, or nothing of its traces can be used.
     """
     traces_of = current_side(traces_of)
-    factory = open_attributor(method, matcher=matcher)
+    by, matched_by = (part if isinstance(part, str) else registered_object(part) for part in (method, matcher))
+    factory = open_attributor(by, matcher=matched_by)
     config = settings_from(home, models={"task": model}, settings={})
-    asks = isinstance(factory, AsksModel) or matcher == LLM
-    with nullcontext() if (method, matcher) == (SURVIVAL, WORDS) else open_access(config, home, surely=asks) as access:
+    asks = isinstance(factory, AsksModel) or matched_by == LLM
+    with nullcontext() if (by, matched_by) == (SURVIVAL, WORDS) else open_access(config, home, surely=asks) as access:
         make = bound(factory, access)
         attributions = Attributions(
-            Header(method=method, matcher=matcher, model=config.models.task.model if asks else None)
+            Header(method=by, matcher=matched_by, model=config.models.task.model if asks else None)
         )
         if isinstance(source, ExecutionGraph):
+            if data is not None:
+                raise DataError("data: is for trace files; give the judged questions of a graph as cases")
             recording = recording_of(source, GRAPH)
             wrong = [case for case in (failed_cases(recording) if cases is None else cases) if not case.passed]
             attributions.add(
@@ -66,14 +71,15 @@ def attributed(
                     prompts_known=False,
                 )
             )
-            attributor = make(recording)
+            attributor = GuardedAttributor(lambda: make(recording))
             for case in wrong:
                 attributions.add(case_line(attributor.attribute(case), GRAPH))
-            return Attributed(attributions, "a graph", method, Path.cwd(), recording)
+            return Attributed(attributions, "a graph", by, Path.cwd(), recording)
         if cases is not None:
             raise DataError("cases: are for a graph given as an object; a run has its own, a trace file those of data=")
+        file = Path(data) if isinstance(data, str | Path) else None if data is None else conversations_file(data, home)
         Batch(make, attributions, attributions.add, folder=Path.cwd(), access=access).run(
-            sources_of([str(source)], home, traces_of=traces_of, data=data)
+            sources_of([str(source)], home, traces_of=traces_of, data=file)
         )
     problems = [
         trace.problem for trace in attributions.traces.values() if trace.problem is not None and not trace.cases
@@ -81,7 +87,7 @@ def attributed(
     if problems and len(problems) == len(attributions.traces):
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise TraceError(f"{problems[0]}{more}")
-    return Attributed(attributions, str(source), method, Path.cwd())
+    return Attributed(attributions, str(source), by, Path.cwd())
 
 
 def cases_of_run(folder: RunFolder) -> list[tuple[str, str, Case]]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from attribution.attributor import AttributorFactory
+    from attribution.survival.matching.matcher import MatcherFactory
     from experiments.api.tuned_memory import TunedMemory
 
 _CASE = ("prompts", "split", "conversation", "question_id", "kind", "question", "answers", "reply", "score", "passed")
@@ -118,15 +120,15 @@ class Result:
     def attribute(
         self,
         *,
-        method: str = "survival",
-        matcher: str = "words",
+        method: str | AttributorFactory = "survival",
+        matcher: str | MatcherFactory = "words",
         model: Model | None = None,
         traces_of: str = "champion",
     ) -> Attributed:
         """Attribute the run's wrong answers.
 
         Args:
-            method: `survival`, which asks no model, or your own as `module:Object`.
+            method: `survival`, which asks no model, or your own, as `module:Object` or itself.
             matcher: what decides whether a text carries what an answer needs: `words` or `llm`.
             model: the model to ask.
             traces_of: whose answers, `baseline` or `champion`.

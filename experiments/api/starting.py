@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from experiments.data.datasets import DATASETS
+from experiments.data.datasets import DATASETS, JSONL
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import OPTIONS, load_config
 from experiments.runs.earlier_names import NO_CLUSTER
@@ -43,9 +43,10 @@ def settings_from(
         home: keeps conversations that are given as objects, so that the run can be resumed and attributed later.
         config: a YAML file or the name of a bundled one, overridden by everything else.
         system: the memory system.
-        data: a data set's name (`sample`), a JSONL file, or conversations.
+        data: a data set's name (`sample`), a file or folder, or conversations.
         models: by role; None leaves the role unset.
         settings: further keys of the configuration (`rounds`, `budget`) or options of `memtune run` (`budget_calls`).
+            What names a part of one's own (`metric`) may be the object itself.
 
     Raises:
         ConfigError: a value is invalid, or a setting is unknown.
@@ -55,9 +56,10 @@ def settings_from(
         given_keys["system"] = system if isinstance(system, str) else registered_object(system)
     if isinstance(data, str) and data in DATASETS.names():
         given_keys["dataset"] = data
+    elif isinstance(data, str | Path):
+        given_keys["data"] = Path(data)
     elif data is not None:
-        path = Path(data) if isinstance(data, str | Path) else _conversations_file(list(data), home / DATA)
-        given_keys |= {"dataset": settings.get("dataset", "jsonl"), "data": path}
+        given_keys |= {"dataset": JSONL, "data": conversations_file(data, home)}
     given_keys |= {f"models.{role}": _model(role, model) for role, model in models.items() if model is not None}
     return load_config(None if config is None else str(config), overrides={**given_keys, **_keyed(settings)})
 
@@ -75,8 +77,18 @@ def _keyed(settings: Mapping[str, Any]) -> dict[str, Any]:
         if name not in names:
             near = did_you_mean(name, names) or f"; known: {', '.join(names)}"
             raise ConfigError(f"{name}: unknown setting{near}")
-        keyed[name if section else options.get(name, name)] = _switched(name, value)
+        named = value if name == "system_settings" else named_parts(value)
+        keyed[name if section else options.get(name, name)] = _switched(name, named)
     return keyed
+
+
+def named_parts(value: Any) -> Any:
+    """A setting with names in place of functions, classes and objects that can be called; this process opens them."""
+    if isinstance(value, Mapping):
+        return {key: named_parts(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [named_parts(inner) for inner in value]
+    return registered_object(value) if callable(value) else value
 
 
 def _switched(name: str, value: Any) -> Any:
@@ -112,15 +124,26 @@ def _model(role: str, model: Model) -> Mapping[str, Any] | ModelSettings:
     return {"model": name, "base_url": url}
 
 
-def _conversations_file(conversations: list[Conversation], folder: Path) -> Path:
-    """The file of these conversations, named by its content."""
-    wrong = next((element for element in conversations if not isinstance(element, Conversation)), None)
-    if wrong is not None or not conversations:
-        kind = "an empty list" if wrong is None else type(wrong).__name__
-        raise ConfigError(f"data: holds {kind}; give conversations (tracing.systems.conversations.Conversation)")
+def conversations_file(given: Iterable[Conversation], home: Path) -> Path:
+    """The file of these conversations in a home, named by its content; raises as `conversations_in`."""
+    conversations, folder = conversations_in(given, "data"), home / DATA
     folder.mkdir(parents=True, exist_ok=True)
     text = "".join(f"{conversation.model_dump_json(exclude_none=True)}\n" for conversation in conversations)
     path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.jsonl"
     if not path.exists():
         write_conversations(path, conversations)
     return path
+
+
+def conversations_in(given: Iterable[Conversation], argument: str) -> list[Conversation]:
+    """The conversations given as an argument.
+
+    Raises:
+        ConfigError: there are none, or something else is among them.
+    """
+    conversations = list(given)
+    wrong = next((element for element in conversations if not isinstance(element, Conversation)), None)
+    if wrong is not None or not conversations:
+        kind = "an empty list" if wrong is None else type(wrong).__name__
+        raise ConfigError(f"{argument}: holds {kind}; give conversations (tracing.systems.conversations.Conversation)")
+    return conversations

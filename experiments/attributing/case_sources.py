@@ -83,6 +83,8 @@ def sources_of(
                 feedback = Feedback(path, reading)
                 feedback.unknown(files)
                 chosen = [replace(source, feedback=rows) for source in chosen if (rows := feedback.on(source.path))]
+        elif data is not None and len(names) == 1:
+            raise DataError(f"{name}: is a run, which has its own questions; leave out the data")
         else:
             chosen = run_sources(RunFolder.find(home, name, finished=True), traces_of)
         if not chosen:

@@ -74,7 +74,9 @@ def load_config(
     if "prompts.start" not in options:
         config = with_own_start(config, folder)
     config = _self_contained(config, folder)
-    if config.data is not None and config.data.exists() and "dataset" not in values:
+    if config.data is not None and "dataset" not in values:
+        if not config.data.exists():
+            raise ConfigError(f"{label}: data: no such file: {config.data}; give --data an existing file")
         config = config.model_copy(update={"dataset": _recognised(config.data)})
     return _complete(config, label)
 

@@ -94,6 +94,10 @@ def test_a_run_of_objects_gives_verdict_prompts_cases_blame_and_pages(models: di
     assert (again.path, again.prompts, again.verdict) == (result.path, result.prompts, result.verdict)
     assert len(memtune.attribute(again, traces_of="baseline").cases) == len(wrong)
     assert len(memtune.attribute(result.id, traces_of="baseline").cases) == len(wrong)
+    with pytest.raises(DataError, match="is a run, which has its own questions"):
+        memtune.attribute(again, data=conversations())
+    with pytest.raises(DataError, match="a run has its own"):
+        memtune.attribute(again, [])
 
 
 def test_two_objects_of_a_class_are_not_mistaken_for_each_other() -> None:
@@ -153,6 +157,49 @@ def test_a_setting_named_like_an_option_means_what_the_option_means(tmp_path: Pa
         settings_from(tmp_path, models={}, settings={"executor": "ray"})
 
 
+def test_a_part_of_ones_own_may_be_the_object_itself(tmp_path: Path) -> None:
+    class Part:
+        def __call__(self, *given: Any) -> Any:
+            raise RuntimeError("boom")
+
+    metric, loader, search, proposer, objective = parts = [Part() for _ in range(5)]
+    given = {
+        "metric": metric,
+        "dataset": loader,
+        "optimizer": [search, "gepa"],
+        "proposers": ("bank", proposer),
+        "search": {"objectives": {"answer": objective}},
+    }
+    config = settings_from(tmp_path, models={}, settings=given)
+    opened = [registry.open(name) for registry, name in config.parts()]
+    assert [part for part in opened if isinstance(part, Part)] == [search, proposer, objective, metric, loader]
+    assert set(parts) <= set(opened)
+
+
+def test_a_file_is_recognised_unless_the_configuration_names_its_data_set(tmp_path: Path) -> None:
+    write_conversations(tmp_path / "mine.jsonl", [conversation("one")])
+    (tmp_path / "locomo.yaml").write_text("dataset: locomo\ndata: mine.jsonl\n")
+    read = [
+        settings_from(tmp_path, config=config, data=tmp_path / "mine.jsonl", models={}, settings={})
+        for config in (None, tmp_path / "locomo.yaml")
+    ]
+    assert [config.dataset for config in read] == ["jsonl", "locomo"]
+    with pytest.raises(ConfigError, match=r"no such file: .*absent\.jsonl"):
+        settings_from(tmp_path, data=tmp_path / "absent.jsonl", models={}, settings={})
+
+
+def test_conversations_are_taken_wherever_their_file_is(tmp_path: Path) -> None:
+    record(tmp_path / "traces" / "one.jsonl", conversation("one"))
+    found = memtune.attribute(tmp_path / "traces", data=iter([conversation("one")]))
+    assert len(found.cases) == 2
+    with pytest.raises(ConfigError, match="--kinds: there is no 'fct'; did you mean 'fact'"):
+        memtune.generate([conversation("one")], tmp_path / "out.jsonl", kinds="fct")
+    with pytest.raises(ConfigError, match="chats: holds an empty list"):
+        memtune.generate([], tmp_path / "out.jsonl")
+    with pytest.raises(ConfigError, match="leave them out with conversations"):
+        memtune.generate([conversation("one")], tmp_path / "out.jsonl", dataset="sharegpt")
+
+
 def test_a_run_that_is_not_there_cannot_be_loaded() -> None:
     with pytest.raises(RunError, match="no such run"):
         memtune.load("20200101")
@@ -176,6 +223,13 @@ def test_a_graph_is_attributed_with_its_cases() -> None:
     assert Page(drawn._repr_html_()).open == []
     with pytest.raises(DataError, match=r"picture\(1\): there are 1 wrong answers"):
         found.picture(1)
+    with pytest.raises(DataError, match="give the judged questions of a graph as cases"):
+        memtune.attribute(recorder.graph, [case], data="questions.jsonl")
+
+    def fails(recording: Any, access: Any) -> Any:
+        raise RuntimeError("boom")
+
+    assert memtune.attribute(recorder.graph, [case], method=fails).cases["abstained"][0].endswith("RuntimeError: boom")
 
 
 def test_traces_that_cannot_be_used_are_told_and_refused_where_there_are_no_others(tmp_path: Path) -> None:
