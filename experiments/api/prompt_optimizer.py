@@ -7,6 +7,8 @@ Rewrites are written and screened on one half of the records and decided on the 
 from __future__ import annotations
 
 import json
+import logging
+import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +32,8 @@ from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 from tracing.systems.prompts import Contract, PromptSpec, placeholders_of
 
+_log = logging.getLogger(__name__)
+
 Records = Sequence[Mapping[str, Any]]
 EvaluateRecords = Callable[[dict[str, str], list[dict[str, Any]]], list[EvaluationResultRecord]]
 
@@ -37,7 +41,7 @@ FEWEST_RECORDS = 6
 """In all: of fewer than three units on the side that decides, none can be told from noise."""
 
 PASSED = 0.5
-"""Of the highest score that a record's scorers can sum up to: from here on its output counts as right."""
+"""Of the highest score that a record can have: from here on its output counts as right."""
 
 _NOT_AHEAD = "rejected: not better on the records it was written from"
 _PURPOSE = "to lead the program to outputs that its scorers find right"
@@ -109,6 +113,8 @@ class MemtunePromptOptimizer(BasePromptOptimizer):  # type: ignore[misc]
                 search.round(n, name, self._proposals)
             if enable_tracking:
                 search.track(self._rounds)
+        if reflector.stopped is not None:
+            _log.warning("optimize_prompts: no more was written after %s", reflector.stopped)
         return search.output()
 
     def _halves(self, records: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -197,7 +203,13 @@ class _Search:
         key = side, tuple(texts.values())
         if key not in self._known:
             written = {name: with_double_braces(text) for name, text in texts.items()}
-            self._known[key] = self._evaluate(written, self._sides[side])
+            self._known[key] = results = self._evaluate(written, self._sides[side])
+            beyond = next((result for result in results if _score(result) > _highest(result) + 1e-9), None)
+            if beyond is not None:
+                raise ConfigError(
+                    f"optimize_prompts: a record scored {_score(beyond):g}, and {_highest(beyond):g} is taken for "
+                    "right; give scorers from 0 to 1, or an aggregation that returns 0 to 1"
+                )
         return self._known[key]
 
     def _mean(self, side: str, texts: Mapping[str, str]) -> float:
@@ -266,7 +278,13 @@ def _score(result: EvaluationResultRecord) -> float:
 
 
 def _passed(result: EvaluationResultRecord) -> bool:
-    return _score(result) >= PASSED * max(1, len(result.individual_scores))
+    return _score(result) >= PASSED * _highest(result)
+
+
+def _highest(result: EvaluationResultRecord) -> float:
+    """The score of an output that all scorers hold right: MLflow adds up what they say, unless an aggregation does."""
+    scores = result.individual_scores.values()
+    return max(1.0, len(scores)) if math.isclose(_score(result), sum(scores)) else 1.0
 
 
 def _unit_of(record: Mapping[str, Any], unit: str | None, number: int) -> str:

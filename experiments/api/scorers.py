@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attribution.judging.llm_judge import JudgeThreshold, LlmJudge
-from attribution.judging.metrics import LLM_JUDGE, measured_by, open_metric
+from attribution.judging.metrics import LLM_JUDGE, Metric, measured_by, open_metric
 from experiments.display.terminal import literal
 from experiments.mlflow_tracking.run_artifacts import EXPECTED, SEPARATOR
 from tracing.errors import ConfigError, DataError
+from tracing.plugins import registered_object
 from tracing.systems.conversations import Question
 
 if TYPE_CHECKING:
@@ -27,28 +28,30 @@ _REPLIES = ("answer", "response", "output", "reply", "text", "content")
 """Keys that may hold the reply where a program returns more than it."""
 
 
-def metric_scorer(metric: str = "short_contains") -> Scorer:
+def metric_scorer(metric: str | Metric = "short_contains") -> Scorer:
     """A scorer that compares the output with the accepted answers by a metric (`short_contains`, `em`, `f1`, …).
 
-    Its value is from 0 to 1; no model is asked. An output of several values is scored by its text `answer`, `response`,
-    `output`, `reply`, `text` or `content`.
+    Its value is from 0 to 1; no model is asked. Your own metric may be `module:function` or the function itself. An
+    output of several values is scored by its text `answer`, `response`, `output`, `reply`, `text` or `content`.
 
     Raises:
         ConfigError: there is no such metric, or it asks a model.
     """
-    if metric == LLM_JUDGE:
-        raise ConfigError(f"metric: {LLM_JUDGE} asks a model; use judge_scorer(model)")
-    measure = open_metric(metric)
     from mlflow.entities import AssessmentSource, Feedback
     from mlflow.genai.scorers import scorer
 
-    @scorer(name=metric.replace(":", "."))  # type: ignore[untyped-decorator]
+    name = metric if isinstance(metric, str) else registered_object(metric)
+    if name == LLM_JUDGE:
+        raise ConfigError(f"metric: {name!r} asks a model; use judge_scorer(access.judge)")
+    measure = open_metric(name)
+
+    @scorer(name=name.replace(":", "."))  # type: ignore[untyped-decorator]
     def score(outputs: Any, expectations: dict[str, Any]) -> Feedback:
         answers = accepted_answers(expectations)
         return Feedback(
-            value=measured_by(measure, metric, _reply(outputs), answers),
+            value=measured_by(measure, name, _reply(outputs), answers),
             rationale=f"accepted: {literal(' | '.join(answers))}",
-            source=AssessmentSource(source_type="CODE", source_id=f"memtune {metric}"),
+            source=AssessmentSource(source_type="CODE", source_id=f"memtune {name}"),
         )
 
     return score

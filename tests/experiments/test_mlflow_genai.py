@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mlflow.genai.optimize.types import EvaluationResultRecord
 from openai import OpenAI
 from scripted_server import Reply, ScriptedServer, prompt_of
 
@@ -137,6 +138,40 @@ def test_what_cannot_be_optimized_is_refused_before_a_call(template: str, record
     optimizer = MemtunePromptOptimizer("http://127.0.0.1:9/v1#m")
     with pytest.raises(ConfigError, match=said):
         optimizer.optimize(lambda texts, rows: [], records, {"p": template})
+
+
+@pytest.mark.parametrize(
+    ("score", "each", "asked"),
+    [(0.8, (0.8, 0.8, 0.8), 0), (2.4, (0.8, 0.8, 0.8), 0), (0.4, (0.4, 0.4, 0.4), 1), (1.2, (0.4, 0.4, 0.4), 1)],
+    ids=["mean", "sum", "low mean", "low sum"],
+)
+def test_an_output_is_right_from_half_of_what_its_scorers_or_their_aggregation_can_say(
+    scripted_server: ScriptedServer, score: float, each: tuple[float, ...], asked: int
+) -> None:
+    optimizer = MemtunePromptOptimizer(f"{scripted_server.base_url}#m", rounds=1, proposals=1)
+    optimizer.optimize(scored(score, *each), RECORDS, {"p": BASELINE}, enable_tracking=False)
+    assert scripted_server.count == asked
+
+
+def test_scores_of_another_scale_are_refused() -> None:
+    with pytest.raises(ConfigError, match="a record scored 4, and 1 is taken for right; give scorers from 0 to 1"):
+        MemtunePromptOptimizer("http://127.0.0.1:9/v1#m").optimize(scored(4, 4), RECORDS, {"p": BASELINE}, False)
+
+
+def scored(score: float, *each: float) -> Any:
+    individual = {f"scorer{n}": value for n, value in enumerate(each)}
+    return lambda texts, rows: [
+        EvaluationResultRecord(row["inputs"], "out", {}, score, None, {}, individual) for row in rows
+    ]
+
+
+def test_a_metric_of_ones_own_is_a_scorer_and_one_that_is_none_is_refused_at_once() -> None:
+    scorer = metric_scorer(lambda reply, answers: float(answers[0] in reply))
+    assert scorer.run(outputs="in Oslo", expectations={"expected_answer": "Oslo"}).value == 1
+    with pytest.raises(ConfigError, match="did you mean 'contains'"):
+        metric_scorer("contain")
+    with pytest.raises(ConfigError, match="asks a model; use judge_scorer"):
+        metric_scorer("llm_judge")
 
 
 @pytest.mark.parametrize("expected", [["Oslo", "in Norway"], "Oslo | in Norway"])

@@ -35,3 +35,11 @@ def test_sentences_of_earlier_files_say_as_much(sentence: str, finished: bool, b
     stopped = Stopped.read(sentence)
     assert str(stopped) == sentence
     assert (stopped.finished, stopped.by_budget, stopped.heading) == (finished, by_budget, heading)
+
+
+@pytest.mark.parametrize("returned", ["error: no better text", Stopped("interrupted"), "running"])
+def test_a_search_that_returned_has_finished_whatever_it_says(returned: Stopped | str) -> None:
+    stopped = Stopped.returned(returned)
+    assert Stopped.read(str(stopped)) == stopped
+    assert stopped.finished
+    assert str(returned) in str(stopped)
