@@ -189,9 +189,3 @@ def test_the_reply_is_found_among_what_a_program_returns(outputs: object) -> Non
 def test_outputs_without_a_reply_are_no_wrong_answer() -> None:
     with pytest.raises(DataError, match="outputs: choices, usage in it, and no text under answer"):
         metric_scorer("em")(outputs={"choices": [], "usage": 3}, expectations={"expected_answer": ["Oslo"]})
-
-
-@pytest.mark.parametrize(("metric", "said"), [("exact", "unknown: 'exact'"), ("llm_judge", r"judge_scorer\(model\)")])
-def test_a_metric_that_cannot_score_is_refused_where_it_is_named(metric: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        metric_scorer(metric)
