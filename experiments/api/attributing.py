@@ -45,7 +45,7 @@ def attributed(
     Raises:
         ConfigError, DataError, RunError, TraceError: an argument is invalid, or nothing of its traces can be used.
     """
-    traces_of = current_side(traces_of)
+    traces_of = current_side(traces_of, "all")
     by, matched_by = (part if isinstance(part, str) else registered_object(part) for part in (method, matcher))
     factory = open_attributor(by, matcher=matched_by)
     config = settings_from(home, models={"task": model}, settings={})

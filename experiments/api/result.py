@@ -139,7 +139,7 @@ class Result:
         from experiments.api.attributing import attributed
 
         result = attributed(self.path, self.home, method=method, matcher=matcher, model=model, traces_of=traces_of)
-        return replace(result, title=f"{self.id}: the {current_side(traces_of)} prompts")
+        return replace(result, title=f"{self.id}: the {current_side(traces_of, 'all')} prompts")
 
     def memory(self, prompts: str = CHAMPION) -> TunedMemory:
         """The run's memory system with its champion's prompts and settings, or with the baseline's.

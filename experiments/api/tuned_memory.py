@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
 
 from experiments.data.published.benchd import FedTurn, sessions_of
 from experiments.running.parts import check_endpoints, configured_system, open_access
 from experiments.runs.config import BudgetSettings
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import CHAMPION, CONFIG
-from tracing.errors import ConfigError
+from tracing.errors import ConfigError, DataError
 from tracing.systems.calls import answer_question, build_memory
-from tracing.systems.conversations import Conversation, Question
+from tracing.systems.conversations import Conversation, Question, first_problem
 from tracing.systems.protocol import ChecksItself, Memory
 
 if TYPE_CHECKING:
@@ -73,9 +75,19 @@ class TunedMemory:
         """Forget all that was told."""
         self._turns.clear()
 
-    def ingest(self, turns: Sequence[Mapping[str, Any]]) -> None:
-        """Take turns in, of `role`, `content`, and where they are known `timestamp` and `metadata`."""
-        self._turns += [FedTurn.model_validate(turn) for turn in turns]
+    def ingest(self, turns: Iterable[Mapping[str, Any]]) -> None:
+        """Take turns in, of `role`, `content`, and where they are known `timestamp` and `metadata`.
+
+        Raises:
+            DataError: one is something else; none of them is taken in.
+        """
+        taken = list[FedTurn]()
+        try:
+            for turn in turns:
+                taken.append(FedTurn.model_validate(turn))
+        except ValidationError as error:
+            raise DataError(f"TunedMemory.ingest: turn {len(taken) + 1}: {first_problem(error)}") from None
+        self._turns += taken
 
     def recall(self, query: str) -> str:
         """The answer to a question.

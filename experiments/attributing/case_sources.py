@@ -128,7 +128,9 @@ def run_sources(folder: RunFolder, prompts: str) -> list[Source]:
     """The traces of a run's candidate, `baseline` or `champion`, or of `all` it tried."""
     paths = run_traces(folder, prompts)
     if not paths:
-        raise DataError(f"{folder.path}: has no traces of its {prompts} prompts; give --traces-of baseline or all")
+        has_others = prompts != "all" and bool(run_traces(folder, "all"))
+        remedy = "give --traces-of baseline or all" if has_others else f"go on with it: {folder.resume_command}"
+        raise DataError(f"{folder.path}: has no traces of its {prompts} prompts; {remedy}")
     judging = _judging_of(folder)
     return [Source(path, judging) for path in paths]
 

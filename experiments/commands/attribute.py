@@ -134,7 +134,10 @@ def attribute(
         raise DataError(problems[0])
     with ExitStack() as stack:
         access = None
-        if method != SURVIVAL or matcher != WORDS:
+        if (method, matcher) == (SURVIVAL, WORDS):
+            if helper["model"] is not None or helper["base_url"] is not None:
+                say(f"note: {method} by {matcher} asks no model, whatever is named; add --matcher llm", err=True)
+        else:
             surely = isinstance(factory, AsksModel)
             access = stack.enter_context(model_access(where, timeout=timeout, surely=surely, **helper))
         make = bound(factory, access)

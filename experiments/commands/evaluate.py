@@ -102,7 +102,7 @@ def evaluate(
 ) -> int:
     """Score prompts on one split of a data set, and print the table.
 
-    Without CONFIG.yaml, the settings are those of the run that --prompts names, or else the defaults.
+    Without CONFIG.yaml, the settings are those of the run that --prompts names, or --against, or else the defaults.
 
     With --against, a second line has the score of those prompts, and the difference is tested with the conversation as
     unit: whether a gain transfers to another model takes `--prompts RUN --against baseline --model OTHER`.
@@ -128,7 +128,9 @@ def evaluate(
     from optimizer.gating.verdict import verdict_over
     from tracing.systems.baseline import check_baseline
 
-    settings = config_from(config or _config_of(prompts, home), options, typed=config is not None)
+    settings = config_from(
+        config or _config_of(prompts, home) or _config_of(against, home), options, typed=config is not None
+    )
     chosen = load_sealed(settings) if sealed else getattr(dataset_from(settings).splits, split)
     named = "sealed" if sealed else split
     with open_evaluator(settings, home_folder(home)) as evaluator, run_view() as view:
@@ -243,12 +245,12 @@ def _evaluation(
     )
 
 
-def _config_of(named: str, home: Path | None) -> str | None:
+def _config_of(named: str | None, home: Path | None) -> str | None:
     """The configuration of the run that is named; None if it is none."""
     from experiments.running.parts import home_path
     from experiments.runs.folder import BASELINE, CONFIG, RunFolder
 
-    if named == BASELINE or _holds_prompts(Path(named)):
+    if named in (None, BASELINE) or _holds_prompts(Path(named)):
         return None
     try:
         return str(RunFolder.find(home_path(home), named, finished=True).path / CONFIG)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.errors import ConfigError
+from tracing.suggestions import did_you_mean
 
 SIDES: Mapping[str, str] = {"seed": "baseline"}
 """Sides of a run: its prompts, traces, cases and answers."""
@@ -33,9 +34,16 @@ SETTINGS: Mapping[str, str] = {"prompts": "start", "no_attribution": "no_blame"}
 """Options of `memtune run`, as Python writes them."""
 
 
-def current_side(side: str) -> str:
-    """The name now of a side."""
-    return SIDES.get(side, side)
+def current_side(side: str, *others: str) -> str:
+    """The name now of a side of a run, or one of `others`.
+
+    Raises:
+        ConfigError: there is no such side.
+    """
+    current, names = SIDES.get(side, side), ("baseline", "champion", *others)
+    if current not in names:
+        raise ConfigError(f"{side!r} is no side of a run{did_you_mean(side, names)}; choose from {', '.join(names)}")
+    return current
 
 
 def first_folder(folder_of: Callable[[str], Path], name: str) -> Path:

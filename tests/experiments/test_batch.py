@@ -322,8 +322,12 @@ def test_a_long_prompt_that_stands_in_its_trace_once_is_known_each_time(folder: 
             variable(long, name="answer", kind="prompt")
         assert b"value_of" in path.read_bytes()
     assert len(run_sources(folder, "champion")) == len(CONVERSATIONS)
-    with pytest.raises(DataError, match="no traces of its baseline"):
+    with pytest.raises(DataError, match="no traces of its baseline prompts; give --traces-of baseline or all"):
         run_sources(folder, "baseline")
+    for path in (folder.path / "traces").rglob("*.jsonl"):
+        path.unlink()
+    with pytest.raises(DataError, match="no traces of its champion prompts; go on with it: memtune run --resume"):
+        run_sources(folder, "champion")
 
 
 @pytest.mark.parametrize("tuned", [False, True], ids=["asked again", "under other settings"])

@@ -39,7 +39,9 @@ def test_attribute_and_report_say_what_went_wrong_with_them(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     folder = traces(tmp_path / "production")
-    assert run("attribute", str(folder), "--out", "said.jsonl", "--home", str(tmp_path / "home")) == 0
+    attributed = "attribute", str(folder), "--out", "said.jsonl", "--home", str(tmp_path / "home")
+    assert run(*attributed, "--helper-model", "m") == 0
+    assert "note: survival by words asks no model" in capsys.readouterr().err
     cases = Attributions.read(tmp_path / "said.jsonl").cases.values()
     assert len(cases) == 4
     moved = [case for case in cases if case.question == "Where did Mara move to?"]

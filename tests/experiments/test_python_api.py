@@ -98,6 +98,14 @@ def test_a_run_of_objects_gives_verdict_prompts_cases_blame_and_pages(models: di
         memtune.attribute(again, data=conversations())
     with pytest.raises(DataError, match="a run has its own"):
         memtune.attribute(again, [])
+    for names_a_side in (lambda side: again.attribute(traces_of=side), again.memory):
+        with pytest.raises(ConfigError, match="no side of a run; did you mean 'champion'"):
+            names_a_side("chmpion")
+    memory = again.memory()
+    with pytest.raises(DataError, match=r"TunedMemory\.ingest: turn 2: content: "):
+        memory.ingest({"role": "user", name: "I sail."} for name in ("content", "text"))
+    with pytest.raises(ConfigError, match="models are not open"):
+        memory.recall("Who sails?")
 
 
 def test_two_objects_of_a_class_are_not_mistaken_for_each_other() -> None:

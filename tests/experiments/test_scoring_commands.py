@@ -204,6 +204,17 @@ def test_eval_scores_another_split_or_the_sealed_conversations_only_when_told(
     assert "sealed" in out
 
 
+@pytest.mark.usefixtures("command", "half_right")
+def test_eval_takes_the_settings_of_the_run_that_prompts_are_compared_with(capsys: pytest.CaptureFixture[str]) -> None:
+    run = RunFolder(Path("run").absolute())
+    run.write_prompts("champion", baseline_candidate(Rag.prompts))
+    Path("rag.yaml").rename(run.path / CONFIG)
+    with pytest.raises(SystemExit) as caught:
+        main(["eval", "--prompts", "baseline", "--against", "run"])
+    assert caught.value.code == 0
+    assert "rag on sample, m" in capsys.readouterr().out
+
+
 def test_eval_says_that_sealed_conversations_are_scored_whole(command: Command) -> None:
     code, _, err = command("eval", "--prompts", "baseline", "--sealed", "--limit-questions", "3")
     assert code == 2
