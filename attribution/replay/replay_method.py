@@ -28,7 +28,7 @@ from attribution.survival.matching.matcher import MatcherFactory
 from attribution.text.content import Vocabulary
 from tracing.errors import ModelError
 from tracing.graph.elements import Operation
-from tracing.recording.trace_context import session, trace
+from tracing.recording.trace_context import trace, whole_session
 from tracing.systems.calls import answer_question, build_memory
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.interventions import Heard, intervene
@@ -202,7 +202,7 @@ class Replay:
                 memory = build_memory(self._system, self._conversation, self._candidate, self._access)
         else:
             heard.tell(repairs)
-        with trace(prefix="a"), session(question.id), intervene(repairs):
+        with trace(prefix="a"), whole_session(question.id), intervene(repairs):
             reply = answer_question(self._system, memory, question, self._candidate, self._access).text
         return Run(reply, self._judged(question, reply).score >= PASS_SCORE, tuple(repairs.wrong_outputs))
 

@@ -14,7 +14,7 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.booking import exchanges_recorded
 from tracing.recording.processes import Branch
 from tracing.recording.recorder import Recorder
-from tracing.recording.trace_context import session, trace
+from tracing.recording.trace_context import session, trace, whole_session
 from tracing.systems.calls import answer_question, build_memory, build_stepwise, builds_stepwise, rerun_operation
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.layouts import Parts
@@ -118,7 +118,7 @@ class SystemSteps:
 
     def _answer(self, access: ModelAccess, candidate: Candidate, memory: Memory, question: Question) -> Answer:
         with access.watch() as watch:
-            with session(question.id):
+            with whole_session(question.id):
                 answer = answer_question(self.system, memory, question, candidate, access)
             if watch.failures:
                 raise ModelError(watch.failures[0])

@@ -12,7 +12,7 @@ from attribution.survival.flow import ContentFlow
 from attribution.text.content import text_of
 from optimizer.evaluation.system_steps import SystemSteps
 from tracing.errors import MemorySystemError, ModelError
-from tracing.recording.trace_context import session, trace
+from tracing.recording.trace_context import trace, whole_session
 from tracing.systems.calls import answer_question
 from tracing.systems.prompts import tokens_of
 
@@ -127,7 +127,7 @@ def _contexts(
         for stretch, stage in zip(conversation.stretches(), snapshot.stages, strict=True):
             recorder.adopt(stage.records)
             for question in stretch.questions:
-                with session(question.id):
+                with whole_session(question.id):
                     try:
                         answer_question(system, stage.memory, question, candidate, silent)
                     except MemorySystemError as error:

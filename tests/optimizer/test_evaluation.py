@@ -19,14 +19,16 @@ from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import ATTEMPTS, Evaluator, score_of
 from optimizer.evaluation.memories import snapshot_key
 from optimizer.evaluation.statistics import score_interval
+from optimizer.objectives.local_evaluation import recorded_inputs
 from tracing.errors import BudgetExceededError, ContractError, ModelError
 from tracing.files.loading import load_trace
 from tracing.files.trace_file import records_of
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
+from tracing.recording.trace_context import session
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import Candidate
-from tracing.systems.protocol import Memory
+from tracing.systems.protocol import Answer, Memory
 
 Open = Callable[..., ModelAccess]
 FIRST, SECOND = CONVERSATIONS = world().train[:2]
@@ -67,6 +69,17 @@ def test_cases_are_judged_in_order_and_the_trace_is_whole(open_access: Open, tmp
     assert [each.problem for each in loaded] == [None]
     assert loaded[0].graph.operations.keys() == outcomes[0].graph.operations.keys()
     assert outcomes[0].cases[0].prediction in loaded[0].graph.variables
+
+
+def test_a_question_is_one_session_whatever_sessions_its_answer_begins(open_access: Open, tmp_path: Path) -> None:
+    class Dividing(FactMemory):
+        def answer(self, *given: Any) -> Answer:
+            with session("lookup"), session("reply"):
+                return super().answer(*given)
+
+    (outcome,) = evaluator(open_access(), tmp_path, system=Dividing(near=2.0)).evaluate(BASELINE, [FIRST])
+    recorded = recorded_inputs(FactMemory.prompts["answer"], [outcome])
+    assert [execution.question for execution in recorded] == list(FIRST.questions)
 
 
 def test_the_interval_of_a_score_is_that_of_the_mean_over_questions() -> None:

@@ -25,6 +25,8 @@ from tracing.recording.recorder import Recorder, current_recorder
 from tracing.recording.redaction import Redaction
 from tracing.recording.scope import SILENCE, Scope, current, within
 
+_WHOLE = "whole session"
+
 
 @contextlib.contextmanager
 def trace(
@@ -88,12 +90,26 @@ def session(name: str, **attributes: Any) -> Iterator[Session]:
         return
     if recorder.ended:
         raise recorder.late()
+    whole = recorder.beside.get((_WHOLE, scope.session))
+    if whole is not None:
+        yield whole
+        return
     with recorder.lock:
         recorder.settle()
         new_session = recorder.builder.add_session(name, {**scope.inherited, **snapshot(attributes)})
     recorder.noticed()
     with within(Scope(recorder, scope.operation, new_session.id, scope.inherited)):
         yield new_session
+
+
+@contextlib.contextmanager
+def whole_session(name: str) -> Iterator[Session]:
+    """A session that those which begin inside do not divide, such as a question's: all inside belongs to it."""
+    with session(name) as whole:
+        recorder = current_recorder()
+        if recorder is not None:
+            recorder.beside[_WHOLE, whole.id] = whole
+        yield whole
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from tracing.errors import CallFailedError, ContractError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.package_data import packaged_text
-from tracing.recording.trace_context import session, trace
+from tracing.recording.trace_context import trace, whole_session
 from tracing.systems.calls import settled
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.prompts import Candidate, check_candidate
@@ -120,7 +120,7 @@ class SystemSteps(Conformance):
         self, system: MemorySystem, built: RecordedCall, question: Question, candidate: Candidate | None = None
     ) -> RecordedCall:
         def ask(memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Any:
-            with session(question.id):
+            with whole_session(question.id):
                 return settled(system.answer(memory, question, candidate, access))
 
         return self._run("a", ask, built.result, question, candidate or self._candidate(), records=built.records)
