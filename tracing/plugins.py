@@ -25,7 +25,7 @@ from tracing.errors import ConfigError
 from tracing.suggestions import did_you_mean, unknown_names
 
 _OBJECT = re.compile(r"(?P<module>[^\W\d]\w*(\.[^\W\d]\w*)*):[^\W\d]\w*(\.[^\W\d]\w*)*")
-OURS = {"tracing", "attribution", "optimizer", "experiments"}
+OUR_PACKAGES = {"tracing", "attribution", "optimizer", "experiments"}
 _REGISTERED: dict[str, Any] = {}
 
 
@@ -184,7 +184,7 @@ def code_of(part: object) -> str | None:
 def _code_of(made_by: Any) -> str | None:
     name = str(made_by.__module__)
     top = name.partition(".")[0]
-    if top in OURS:
+    if top in OUR_PACKAGES:
         return None
     digest = hashlib.sha256()
     module, package = sys.modules.get(name), sys.modules.get(top)

@@ -17,7 +17,7 @@ from optimizer.proposers.reflection import most_requests
 from optimizer.search.closed_loop import FINALISTS
 from optimizer.search.joint_choice import MOST
 from optimizer.search.measured_texts import MOST_INPUTS
-from optimizer.search.optimizers import CLOSED_LOOP, LOCAL_SEARCH, OPTIMIZERS, OURS, optimizers_of
+from optimizer.search.optimizers import CLOSED_LOOP, LOCAL_SEARCH, OPTIMIZERS, OWN_SEARCHES, optimizers_of
 from optimizer.search.prompt_search import REWRITES
 from optimizer.search.retrieved_settings import MOST_COMBINED
 from optimizer.search.rounds import SCREENED
@@ -56,7 +56,7 @@ _UNUSED: tuple[str, ...] = ("proposers", "models.proposer", "search.selector", "
 """Keys of a configuration that have no part where fewer tokens are sought."""
 
 _USED_BY = {
-    "proposers": OURS,
+    "proposers": OWN_SEARCHES,
     "models.proposer": tuple(name for name in OPTIMIZERS.built_in if name != "bootstrap"),
     "search.selector": (CLOSED_LOOP, LOCAL_SEARCH),
     "search.blame": (CLOSED_LOOP, LOCAL_SEARCH, "reference"),

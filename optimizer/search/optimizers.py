@@ -33,7 +33,7 @@ OPTIMIZERS = PluginRegistry(
 )
 
 
-OURS = (CLOSED_LOOP, LOCAL_SEARCH, "random")
+OWN_SEARCHES = (CLOSED_LOOP, LOCAL_SEARCH, "random")
 """Built-in ones that are not from the literature."""
 
 
@@ -68,9 +68,9 @@ def optimizers_of(names: str) -> tuple[str, ...]:
 def refuse_rewrites_by_hand(names: str) -> None:
     """Refuse, in a `ConfigError`, rewrites that people wrote: an optimizer from elsewhere knows nothing of them."""
     for name in optimizers_of(names):
-        if name in OPTIMIZERS.built_in and name not in OURS:
+        if name in OPTIMIZERS.built_in and name not in OWN_SEARCHES:
             raise ConfigError(
-                f"--rewrites: the optimizer {name} takes no rewrites by hand; use one of {', '.join(OURS)}"
+                f"--rewrites: the optimizer {name} takes no rewrites by hand; use one of {', '.join(OWN_SEARCHES)}"
             )
 
 

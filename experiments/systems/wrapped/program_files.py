@@ -10,17 +10,17 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from experiments.systems.wrapped.python_texts import parsed
-from tracing.plugins import OURS
+from tracing.plugins import OUR_PACKAGES
 
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
-_NOT_ITS_OWN = {"memtune", *OURS, *sys.stdlib_module_names}
+_NOT_ITS_OWN = {"memtune", *OUR_PACKAGES, *sys.stdlib_module_names}
 
 
 def program_files(modules: Collection[str]) -> list[Path]:
     """The files of these modules and of what they import, of a package all of them; each once, in any order."""
     files = dict[Path, None]()
-    names = {module.partition(".")[0]: None for module in modules}
-    for name in (queue := [*names]):
+    queue = list(dict.fromkeys(module.partition(".")[0] for module in modules))
+    for name in queue:
         new = [file for file in _files_of(name) if file not in files]
         files.update(dict.fromkeys(new))
         found = (imported for file in new for imported in _imported(file))
