@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 from typing import Literal
 
 from attribution.constants import IMPLIED, IMPLIED_WORDS, ITEM_WORDS, ON_TOPIC, PARTLY_STATED, STATED
@@ -17,6 +17,7 @@ from attribution.text.dates import Span, as_precise_as, days_of, same_time, span
 from attribution.text.languages.reading_language import language
 from attribution.text.phrases import clauses_of, denies, is_unknowable, list_patterns, without_courtesies
 from attribution.text.question_kinds import expected_count, is_count, is_inferred, is_literal, is_yes_or_no
+from attribution.text.stems import is_number
 from tracing.systems.conversations import Conversation, Fact, Question, Turn
 
 _LENGTHS = frozenset(("day", "week", "month", "year"))
@@ -266,9 +267,13 @@ class _NeedReader:
         preferred = content_of(self._question.question).union(*forms)
         weight = self._vocabulary.weight
         spoken_words = content_of(without_courtesies(turn.text)) - self._speakers
+        if time_words(self._question.question).isdisjoint(times := time_words(turn.text)):
+            # When something happened is seldom what is concluded from it.
+            spoken_words = spoken_words.difference(filterfalse(is_number, times)) or spoken_words
         telling = sorted(spoken_words, key=lambda word: (word in preferred, weight(word), word), reverse=True)
         words = frozenset(telling[:IMPLIED_WORDS])
-        return Need((words,), (turn.id,), f"what {turn.id} says", "implied", unique=False, threshold=IMPLIED)
+        label, denied = f"what {turn.id} says", denies(clause_with((words,), turn.text, self._vocabulary))
+        return Need((words,), (turn.id,), label, "implied", unique=False, threshold=IMPLIED, denied=denied)
 
 
 def _forms_of(answers: Sequence[str]) -> _Forms:

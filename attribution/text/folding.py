@@ -112,12 +112,13 @@ def _is_form(word: str, other: str) -> bool:
         return same_word(word, other, own)
     if own != "en" and _lemma(word, own) == _lemma(other, own):
         return True
-    if own in ("fr", "es") and without_accents(word) == without_accents(other):
+    if own != "de" and without_accents(word) == without_accents(other):
         return True
     determiners = _DETERMINER.fullmatch(word), _DETERMINER.fullmatch(other)
     if determiners[0] and determiners[1]:
         return determiners[0][1] == determiners[1][1]
-    return word.translate(UMLAUTS) == other.translate(UMLAUTS) or _are_german_adjectives(word, other)
+    spelt, other_spelt = (without_accents(form.translate(UMLAUTS)) for form in (word, other))
+    return spelt == other_spelt or _are_german_adjectives(word, other)
 
 
 def _lemma(word: str, language: str) -> str:

@@ -71,7 +71,7 @@ def stem(word: str) -> str:
 def _spelt_otherwise(form: str, word: str, language: Language) -> str:
     """A word as all of its spellings: with ss and ae in German, and names without accents in French and Spanish."""
     if language == "de":
-        return form.casefold().translate(UMLAUTS)
+        return without_accents(form.casefold().translate(UMLAUTS))
     return without_accents(form) if word[:1].isupper() else form
 
 
@@ -81,7 +81,7 @@ def is_number(word: str) -> bool:
 
 
 def _english(word: str) -> str:
-    word = _ALSO.get(word, word)
+    word = without_accents(_ALSO.get(word, word))
     if len(word) <= 2 or not word.isascii():
         return word
     form = dictionary_form(word, "en").lower()

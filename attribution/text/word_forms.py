@@ -32,11 +32,17 @@ _SHORTEST, _SHORTEST_WORD, _SHORTEST_CORE = 2, 3, 4
 
 
 UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
+_ACCENTS = re.compile("[\u0300-\u036f]")
+_WHOLE = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ß": "ss", "æ": "ae", "œ": "oe"}
+    | {"Ø": "O", "Ł": "L", "Đ": "D", "Ð": "D", "Þ": "Th", "Æ": "Ae", "Œ": "Oe"}
+)
+"""Letters whose mark Unicode has no sign for."""
 
 
 def without_accents(word: str) -> str:
-    """A word as it is often typed, without marks over its letters."""
-    return "".join(sign for sign in unicodedata.normalize("NFD", word) if not unicodedata.combining(sign))
+    """A word as it is often typed, without the marks of Latin letters."""
+    return word if word.isascii() else _ACCENTS.sub("", unicodedata.normalize("NFD", word).translate(_WHOLE))
 
 
 def plain_letters(text: str, tongue: Tongue = "en") -> str:

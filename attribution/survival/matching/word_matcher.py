@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from attribution.constants import ABOUT, CLEARLY_ABOUT, LEFT_OF_A_DENIED_ANSWER, PHRASE_WORDS, PLAIN_WORDS, STATED
 from attribution.survival.matching.matcher import Grade
 from attribution.survival.needs import clause_with, fact_of, listed
+from attribution.text.calendar_names import MONTHS, WEEKDAYS
 from attribution.text.clauses import statements_of
 from attribution.text.content import Vocabulary, content_of, time_words
 from attribution.text.dates import as_precise_as, spans_of, without_stamp
@@ -46,21 +48,41 @@ class Grader:
         self._speakers = conversation.speakers
         self._turns = {turn.id: turn for turn in conversation.turns()}
         self._topics = [question_words - speakers]
+        self._links: dict[tuple[str, ...], frozenset[str]] = {}
         if fact is not None:
             self._topics.append(content_of(fact.text) - speakers - value)
 
-    def person(self, words: frozenset[str]) -> Person:
-        """Whose the text is: a third party that the question names is as good as the person asked about."""
+    def person(self, words: frozenset[str], need: Need | None = None) -> Person:
+        """Whose the text is: a third party that the question names is as good as the person asked about.
+
+        So is one of whom a need's turns tell, and whom another turn names as what the question asks about.
+        """
         if not self._persons or words & self._persons:
             return "right"
         if words & self._others:
             return "other"
-        return "right" if words & self._names else "absent"
+        return "right" if words & (self._names | self._linked(need)) else "absent"
 
-    def names_whom(self, words: frozenset[str]) -> bool:
+    def names_whom(self, words: frozenset[str], need: Need | None = None) -> bool:
         """Whether the text names whom the question is about: a third party, else the speaker; true if nobody."""
         persons = self._names or self._persons
-        return not persons or not persons.isdisjoint(words)
+        return not persons or not (persons | self._linked(need)).isdisjoint(words)
+
+    def _linked(self, need: Need | None) -> frozenset[str]:
+        """Names in a need's turns that another turn gives with a word of the question: My sister is Greta."""
+        if need is None:
+            return frozenset()
+        links = self._links.get(need.turns)
+        if links is None:
+            said = frozenset().union(*(content_of(self._turns[turn].text) for turn in need.turns))
+            said -= self._persons.union(self._others, *need.forms)
+            links = self._links[need.turns] = frozenset(
+                name
+                for turn in self._turns.values()
+                if turn.id not in need.turns and not self._topics[0].isdisjoint(content_of(turn.text))
+                for name in names_in(turn.text) & said
+            )
+        return links
 
     def tells_whose(self, need: Need, text: str) -> bool:
         """Whether a text names whom the question is about, and nobody else where it gives the content.
@@ -68,8 +90,10 @@ class Grader:
         What names nobody is about those who were named last. What no single statement gives is the whole text's.
         """
         asked = self._persons | self._names
-        if not self.names_whom(content_of(text)) or need.times or not asked:
-            return self.names_whom(content_of(text))
+        told = self.names_whom(content_of(text), need)
+        if not told or need.times or not asked:
+            return told
+        asked |= self._linked(need)
         named, given = frozenset[str](), False
         for statement in statements_of(text):
             words = content_of(statement)
@@ -84,9 +108,9 @@ class Grader:
         """Whether a text names whom the question is about and holds all of the content, which it does not deny."""
         words = content_of(text)
         if need.times:
-            return _gives_time(need, text, need.day) and self.names_whom(words)
+            return _gives_time(need, text, need.day) and self.names_whom(words, need)
         whole = need.basis in ("stated", "elsewhere") and any(form <= words for form in need.forms if form)
-        return whole and self.names_whom(words) and not self._denied(need, text)
+        return whole and self.names_whom(words, need) and not self._denied(need, text)
 
     def is_plain(self, need: Need, text: str) -> bool:
         """Whether a text says of the owner little more than the content, so that it is what was asked for.
@@ -144,16 +168,17 @@ class Grader:
             # The numbers of a time stamp answer only "when".
             answer_words = content_of(without_stamp(text)[1])
             coverage = max((self._vocabulary.coverage(form, answer_words) for form in need.forms), default=0.0)
-            if coverage >= STATED and self._denied(need, text):
+            contradicts = (self._denied, self._turned_round, self._at_another_time)
+            if coverage >= min(STATED, need.threshold) and any(told(need, text) for told in contradicts):
                 coverage, answer_words = LEFT_OF_A_DENIED_ANSWER, frozenset()
             elif self._says_indirectly(need, text, about=about, traced=traced):
                 coverage = 1.0
-        person: Person = "right" if verbatim else self.person(whose_words)
+        person: Person = "right" if verbatim else self.person(whose_words, need)
         whose = person == "right" or (person == "absent" and about >= CLEARLY_ABOUT and not self._confused)
         if need.basis == "dated":
             which = about >= ABOUT
         elif need.basis == "implied":
-            which = traced or about >= ABOUT
+            which = traced or about >= ABOUT or (possible and coverage >= STATED)
         else:
             # A phrase is rarely used for two things; a single word often is.
             phrase = any(len(form) >= PHRASE_WORDS for form in need.forms)
@@ -173,6 +198,30 @@ class Grader:
         """Whether a text denies what the turns assert; the whole of it is looked at first, since that is quick."""
         asserted = need.basis in ("stated", "partly") and not need.denied
         return asserted and denies(text) and denies(clause_with(need.forms, text, self._vocabulary))
+
+    def _turned_round(self, need: Need, text: str) -> bool:
+        """Whether a text denies what the turns say, or the reverse, in their very words.
+
+        Other words may mean the same: who gave up smoking does not smoke.
+        """
+        if need.denied == denies(text) or (not need.denied and need.basis != "implied"):
+            return False
+        said = frozenset().union(*(content_of(self._turns[turn].spoken) for turn in need.turns))
+        return content_of(text) <= said | self._persons
+
+    def _at_another_time(self, need: Need, text: str) -> bool:
+        """Whether a text gives another month or weekday than the question and the turns do."""
+        said = frozenset().union(*(content_of(self._turns[turn].text) for turn in need.turns))
+        for names in _calendar():
+            asked, given = self._topics[0] & said & names, content_of(text) & names
+            if asked and given and asked.isdisjoint(given):
+                return True
+        return False
+
+
+@cache
+def _calendar() -> tuple[frozenset[str], frozenset[str]]:
+    return content_of(" ".join(MONTHS)), content_of(" ".join(WEEKDAYS))
 
 
 def _gives_time(need: Need, text: str, spoken_on: date | None) -> bool:

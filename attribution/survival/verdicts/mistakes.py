@@ -10,12 +10,13 @@ from attribution.gold_answers.suspicion import Suspicion
 from attribution.judging.normal_forms import same_form_as_any
 from attribution.survival.case_view import CaseView
 from attribution.survival.matching.matcher import JudgesReplies
-from attribution.text.content import content_of, is_date
+from attribution.text.content import content_of, is_date, words_of
 from attribution.text.dates import spans_of
 from attribution.text.languages.language_data import compiled_of_language
 from attribution.text.languages.reading_language import language as reading_language
 from attribution.text.names import names_in
 from attribution.text.phrases import denies, frames, is_unknowable, says_unknown
+from attribution.text.stems import is_number
 from tracing.systems.conversations import Question
 
 MISJUDGED, MISJUDGED_BY_A_MODEL = 0.95, 0.74
@@ -82,16 +83,20 @@ def same_answer(reply: str, answers: Sequence[str], question: str) -> bool:
 
     The question's name may stand for a pronoun: Nora's uncle for her uncle.
     """
-    reply_words = content_of(reply)
     for answer in answers:
-        answer_words = content_of(answer)
-        same = reply_words == answer_words or _named_instead(question, answer, reply)
-        if answer_words and same and not denies(reply) and not denies(answer):
+        same = _same_content(answer, reply) or _named_instead(question, answer, reply)
+        if same and not denies(reply) and not denies(answer):
             return True
         answer_spans, reply_spans = spans_of(answer), spans_of(reply)
         if answer_spans and answer_spans == reply_spans and is_date(answer) and is_date(reply):
             return True
     return False
+
+
+def _same_content(answer: str, reply: str) -> bool:
+    """Whether two texts have the same content words; of nothing but numbers, such as 3-1, in the same order."""
+    words, other = words_of(answer), words_of(reply)
+    return bool(words) and (words == other if all(map(is_number, words)) else set(words) == set(other))
 
 
 def _named_instead(question: str, answer: str, reply: str) -> bool:
