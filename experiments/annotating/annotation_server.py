@@ -112,7 +112,7 @@ class AnnotationServer(PageServer):
             "mine": {_case_key(label): shown_label(label) for label in own},
             "others": Counter(_case_key(label) for label in labels if label.annotator != name),
             "counts": Counter(label.annotator for label in labels),
-            "wrong": sum(entry.state == "wrong" for entry in list(self._workspace.entries.values())),
+            "open": sum(entry.state != "right" for entry in list(self._workspace.entries.values())),
         }
 
     def _case(self, body: Any) -> Mapping[str, Any]:

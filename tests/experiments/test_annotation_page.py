@@ -292,6 +292,14 @@ def test_it_works_by_keyboard_alone(opened: Callable[[str], Page], tmp_path: Pat
         page.keyboard.press("Escape")
         page.wait_for_selector("#accept:enabled")
         first = page.locator("#case h2").inner_text()
+        page.locator("#search").focus()
+        page.keyboard.press("Tab")
+        for key, comparison in (("ArrowDown", "!=="), ("ArrowUp", "===")):
+            page.keyboard.press(key)
+            page.wait_for_function(
+                f"first => document.querySelector('#case h2').textContent {comparison} first", arg=first
+            )
+        page.wait_for_selector("#accept:enabled")
         page.keyboard.press("a")
         saved(page)
         page.keyboard.press("n")
@@ -305,6 +313,8 @@ def test_it_works_by_keyboard_alone(opened: Callable[[str], Page], tmp_path: Pat
         page.keyboard.type("Ben's dog")
         page.wait_for_function("() => document.querySelectorAll('.question').length <= 1")
         page.keyboard.press("Escape")
+        page.keyboard.press("8")
+        assert page.locator("#label label:has(:checked)").inner_text().split() == ["Judge", "8"]
         page.keyboard.press("5")
         page.keyboard.press("Control+Enter")
         saved(page)

@@ -6,7 +6,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -23,6 +23,9 @@ from experiments.annotating.workspace import Workspace
 from experiments.attributing.source import Source
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace as recording
+from tracing.recording.trace_context import variable
 
 
 class Client:
@@ -47,7 +50,13 @@ class Client:
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[Client]:
     write_trace(tmp_path / "a.jsonl")
-    workspace = Workspace([Source(tmp_path / "a.jsonl")])
+    with served(tmp_path, tmp_path / "a.jsonl") as client:
+        yield client
+
+
+@contextmanager
+def served(tmp_path: Path, trace: Path) -> Iterator[Client]:
+    workspace = Workspace([Source(trace)])
     workspace.read()
     with ExitStack() as stack:
         methods = Methods(
@@ -106,6 +115,14 @@ def test_what_is_wrong_with_a_label_is_told_and_nothing_is_kept(
     assert status == 422
     assert told in said["error"]["message"]
     assert client.ask("/v1/standing", {"annotator": "ann"})[1]["counts"] == {}
+
+
+def test_progress_counts_answers_that_nothing_judged(tmp_path: Path) -> None:
+    trace = tmp_path / "a.jsonl"
+    with recording(trace), operation("answer", inputs={"query": variable("Where?", name="q1", kind="query")}) as answer:
+        answer.output("prediction", "Oslo", name="prediction", kind="prediction")
+    with served(tmp_path, trace) as client:
+        assert client.ask("/v1/standing", {"annotator": "ann"})[1]["open"] == 1
 
 
 def test_names_that_only_one_has_are_taken_for_ids(client: Client) -> None:

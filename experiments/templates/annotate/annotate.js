@@ -5,7 +5,7 @@ import * as views from "./views.js";
 
 const POLL = 4000;
 let overview = { graphs: [], methods: [], error_types: [], done: 0 };
-let standing = { mine: {}, others: {}, counts: {}, wrong: 0 };
+let standing = { mine: {}, others: {}, counts: {}, open: 0 };
 let listed = [];
 
 const annotator = () => byId("annotator").value.trim();
@@ -41,15 +41,15 @@ async function readStanding() {
   if (!name) return;
   try {
     const told = await call("POST", "standing", { annotator: name });
-    const changed = told.state !== standing.state || told.wrong !== standing.wrong;
+    const changed = told.state !== standing.state || told.open !== standing.open;
     standing = told;
     if (changed) { progress(); marks(); }
   } catch (error) { tell(error.message, true); }
 }
 function progress() {
   const done = standing.counts[annotator()] || 0, others = Object.entries(standing.counts).filter(([name]) => name !== annotator());
-  document.querySelector("#bar i").style.width = standing.wrong ? `${Math.min(100, (100 * done) / standing.wrong)}%` : "0";
-  byId("count").textContent = `${done} of ${standing.wrong}${others.length ? ` · ${others.map(([name, count]) => `${name} ${count}`).join(", ")}` : ""}`;
+  document.querySelector("#bar i").style.width = standing.open ? `${(100 * done) / standing.open}%` : "0";
+  byId("count").textContent = `${done} of ${standing.open}${others.length ? ` · ${others.map(([name, count]) => `${name} ${count}`).join(", ")}` : ""}`;
 }
 
 /* The list of questions. */
@@ -71,7 +71,8 @@ function list() {
   const problems = overview.graphs.filter((one) => one.problem && (!graph || one.id === graph));
   byId("listed").textContent = `${counted(found.length, "question")}${overview.done < overview.graphs.length ? `, reading trace ${overview.done + 1} of ${overview.graphs.length}` : ""}`;
   if (filter === "queue" && !found.length && !wanted && Object.keys(standing.mine).length) makers.push(() => el("p", { class: "muted" }, "You have labelled all wrong answers here."));
-  fill(byId("questions"), [...problems.map((one) => () => el("p", { class: "error small" }, `${one.name}: ${one.problem}`)), ...makers], Math.max(60, byId("questions").childElementCount), marks);
+  if (problems.length) makers.unshift(() => el("details", { class: "error", open: problems.length === 1 }, el("summary", {}, `${counted(problems.length, "graph")} with a problem`), ...problems.map((one) => el("p", {}, `${one.name}: ${one.problem}`))));
+  fill(byId("questions"), makers, Math.max(60, byId("questions").childElementCount), marks);
   byId("questions").scrollTop = top;
 }
 const isCurrent = (one) => cases.current()?.graph === one.graph && cases.current()?.case === one.id;
@@ -135,7 +136,7 @@ async function exported(only_mine = false) {
     dialog(el("h2", {}, "Export"), el("p", { id: "exported" }, said.line), ...(said.folder ? [el("p", {}, "Annotated graphs in MemTraceBench's form are in"), el("pre", {}, said.folder), el("p", {}, "Measure a method on them with"), el("pre", {}, said.command)] : []), annotator() && !only_mine ? el("button", { onclick: () => exported(true) }, "Only my labels instead") : "");
   } catch (error) { tell(error.message, true); }
 }
-const KEYS = [["j / k", "next / previous question"], ["n", "next one that you have not labelled"], ["a", "accept the verdict"], ["c", "correct it in the form"], ["r", "reject it"], ["1 – 7", "choose the error type"], ["d", "name the operation or variable shown"], ["Ctrl Enter", "save the label"], ["u", "undo your label on this case"], ["t / o / l", "conversation, operations, lineage"], ["/", "search"], ["Esc", "leave a field"], ["?", "this list"]];
+const KEYS = [["j / k", "next / previous question; in their list, ↓ and ↑ too"], ["n", "next one that you have not labelled"], ["a", "accept the verdict"], ["c", "correct it in the form"], ["r", "reject it"], ["1 – 8", "choose the error type"], ["d", "name the operation or variable shown"], ["Ctrl Enter", "save the label"], ["u", "undo your label on this case"], ["t / o / l", "conversation, operations, lineage"], ["/", "search"], ["Esc", "leave a field"], ["?", "this list"]];
 const help = () => dialog(el("h2", {}, "Keys"), el("table", {}, ...KEYS.map(([key, text]) => el("tr", {}, el("td", {}, el("kbd", {}, key)), el("td", {}, text)))), el("p", { class: "muted" }, "Keys of letters work outside of fields. All buttons can be reached with Tab."));
 
 const ACTIONS = { j: () => step(1), k: () => step(-1), n: next, a: cases.accept, c: cases.correct, r: cases.reject, u: cases.undo, t: () => views.tab("timeline"), o: () => views.tab("operations"), l: () => views.tab("element"), d: () => byId("pick")?.click(), "/": () => byId("search").focus(), "?": help };
@@ -144,18 +145,22 @@ document.addEventListener("keydown", (event) => {
   const field = event.target.closest("input:not([type=radio]), textarea, select");
   if (event.key === "Escape" && field) return field.blur();
   if (field || event.ctrlKey || event.metaKey || event.altKey || byId("dialog").open) return undefined;
-  const action = ACTIONS[event.key] || (/^[1-7]$/.test(event.key) ? () => cases.chooseType(Number(event.key) - 1) : null);
+  const action = ACTIONS[event.key] || (/^[1-9]$/.test(event.key) ? () => cases.chooseType(Number(event.key) - 1) : null);
   if (action) { event.preventDefault(); action(); }
   return undefined;
 });
 
 let waiting = 0;
+byId("questions").addEventListener("keydown", (event) => {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (by) { event.preventDefault(); step(by); }
+});
 byId("search").addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(list, 120); });
 for (const id of ["graph", "filter"]) byId(id).addEventListener("change", list);
 byId("annotator").value = sessionStorage.getItem("annotator") || "";
 byId("annotator").addEventListener("change", async () => {
   sessionStorage.setItem("annotator", annotator());
-  standing = { mine: {}, others: {}, counts: {}, wrong: 0 };
+  standing = { mine: {}, others: {}, counts: {}, open: 0 };
   await readStanding();
   list();
   if (annotator()) cases.refresh();

@@ -24,7 +24,7 @@ export function setUp(given) {
 }
 export const current = () => at;
 export const isUnsaved = () => Boolean(pending || dirty);
-export const chosen = () => (byId("operations-field") ? ids("operations-field") : []);
+export const chosen = () => (byId("operations-field") ? split("operations-field") : []);
 
 export async function show(graph, id) {
   at = { graph, case: id };
@@ -155,7 +155,6 @@ function form() {
   made.addEventListener("submit", (event) => { event.preventDefault(); submit(); });
   return made;
 }
-const ids = (field) => byId(field).value.split(/[,\s]+/).map((one) => one.trim()).filter(Boolean);
 const split = (field) => byId(field).value.split(",").map((one) => one.trim()).filter(Boolean);
 function put({ error_type, operations, evidence }) {
   for (const one of document.querySelectorAll("#label [name=type]")) one.checked = one.value === error_type;
