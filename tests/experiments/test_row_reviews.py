@@ -141,6 +141,9 @@ def test_two_people_review_rows_by_keyboard_in_a_browser(data: Path) -> None:
         assert page.inner_text("#case h2") == "Where does Mara live?"
         assert "I moved to Oslo in spring." in page.inner_text("#case .turn.gold")
         assert page.locator(".item b").count() == 0  # a text is no markup
+        rows, case = page.locator("#rows-side").bounding_box(), page.locator("#case").bounding_box()
+        assert (rows["y"], rows["height"], rows["width"]) == (case["y"], case["height"], case["x"])
+        assert rows["y"] + rows["height"] == 800, "both are in the window"
         # Two rows at once, a correction, and a row dropped.
         page.keyboard.press("x")
         page.keyboard.press("j")
@@ -148,12 +151,16 @@ def test_two_people_review_rows_by_keyboard_in_a_browser(data: Path) -> None:
         page.keyboard.press("y")
         saved(page, "saved 2 rows")
         page.wait_for_function("() => document.querySelector('#count').textContent === '2 of 4'")
-        page.click(".item:has-text('gecko')")
-        page.keyboard.press("e")
-        page.fill("#edit-answers", "papaya\nthe papaya")
-        page.keyboard.press("Control+Enter")
-        saved(page, "saved 1 row")
-        page.wait_for_selector(".item.here:has-text('What did Ilya say?')")
+        for undone in (True, False):
+            page.click(".item:has-text('gecko')")
+            page.keyboard.press("e")
+            page.fill("#edit-answers", "papaya\nthe papaya")
+            page.keyboard.press("Control+Enter")
+            saved(page, "saved 1 row")
+            page.wait_for_selector(".item.here:has-text('What did Ilya say?')")
+            if undone:
+                page.keyboard.press("u")  # the latest decision, since there is none on this row
+                saved(page, "undone: 1 row")
         page.keyboard.press("n")
         page.wait_for_function("() => document.querySelector('#count').textContent === '4 of 4'")
         left = questions(data)

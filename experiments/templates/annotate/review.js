@@ -7,6 +7,7 @@ let listed = [];
 let chosen = new Set();
 let here = null;
 let editing = false;
+let latest = []; // the rows of the latest decision
 
 const annotator = () => byId("annotator").value.trim();
 function tell(text, bad = false) { byId("saved").textContent = text; byId("saved").classList.toggle("bad", bad); }
@@ -37,7 +38,7 @@ function item(row) {
     "aria-selected": chosen.has(row.id) ? "true" : "false",
     onclick: (event) => { if (event.shiftKey) reach(row.id); else if (event.ctrlKey || event.metaKey) toggle(row.id); here = row.id; editing = false; list(); },
   },
-  el("input", { type: "checkbox", tabindex: "-1", "aria-label": "select", checked: chosen.has(row.id), onclick: (event) => { event.stopPropagation(); here = row.id; toggle(row.id); list(); } }),
+  el("span", { "aria-hidden": "true", onclick: (event) => { event.stopPropagation(); here = row.id; toggle(row.id); list(); } }, chosen.has(row.id) ? "☑" : "☐"),
   el("span", { class: "mark" }, { right: "✓", drop: "✗" }[verdict] || "·"),
   el("span", { class: "asked" }, text.question),
   el("span", { class: "kind" }, `${row.kind}${row.tested ? " · test" : ""}${isDisputed(row) ? " · disputed" : ""}`),
@@ -80,9 +81,12 @@ async function correct(row) {
 
 /* Decisions. */
 async function decide(verdict) {
-  const targets = chosen.size ? listed.filter((row) => chosen.has(row.id)) : listed.filter((row) => row.id === here);
+  let targets = listed.filter((row) => (chosen.size ? chosen.has(row.id) : row.id === here));
+  if (verdict === "undo" && !targets.some(verdictOf)) targets = rows.filter((row) => latest.includes(row.id) && verdictOf(row));
   const decisions = targets.map((row) => ({ row: row.id, verdict, ...(verdict === "right" ? { question: textOf(row).question, answers: textOf(row).answers } : {}) }));
+  if (!targets.length) tell(verdict === "undo" ? "nothing to undo" : "no row here", true);
   if (!targets.length || !(await send(decisions))) return;
+  if (verdict === "undo") here = targets[0].id;
   const several = chosen.size > 0;
   chosen.clear();
   if (!several && verdict !== "undo") on(1); else list();
@@ -91,7 +95,8 @@ async function send(decisions) {
   if (!annotator()) { tell("first give your name", true); byId("annotator").focus(); return false; }
   try {
     standing = await call("POST", "review", { annotator: annotator(), rows: decisions });
-    tell(`saved ${counted(decisions.length, "row")}`);
+    latest = decisions.map((decision) => decision.row);
+    tell(`${decisions[0].verdict === "undo" ? "undone:" : "saved"} ${counted(decisions.length, "row")}`);
     return true;
   } catch (error) { tell(error.message, true); return false; }
 }
@@ -113,7 +118,7 @@ async function agreement() {
         told.pairs.map(([first, second, count, kappa]) => el("tr", {}, el("td", {}, `${first}, ${second}`), el("td", {}, String(count)), el("td", {}, figure(kappa))))));
   } catch (error) { tell(error.message, true); }
 }
-const KEYS = [["j k ↓ ↑", "next, previous row"], ["x space", "select the row, for several at once"], ["a", "select all that are listed"], ["y", "right"], ["n", "drop"], ["e", "correct"], ["u", "undo"], ["/", "search"], ["Esc", "leave, select none"], ["?", "these keys"]];
+const KEYS = [["j k ↓ ↑", "next, previous row"], ["x space", "select the row, for several at once"], ["a", "select all that are listed"], ["y", "right"], ["n", "drop"], ["e", "correct"], ["u", "undo: this row, or else the latest decision"], ["/", "search"], ["Esc", "leave, select none"], ["?", "these keys"]];
 function help() { open(el("h2", {}, "Keys"), el("table", {}, KEYS.map(([keys, what]) => el("tr", {}, el("td", {}, keys.split(" ").map((key) => el("kbd", {}, key))), el("td", {}, what))))); }
 const ACTIONS = {
   j: () => on(1), ArrowDown: () => on(1), k: () => on(-1), ArrowUp: () => on(-1), y: () => decide("right"), n: () => decide("drop"), u: () => decide("undo"),
@@ -122,7 +127,7 @@ const ACTIONS = {
 };
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && editing) { event.preventDefault(); correct(rows.find((row) => row.id === here)); return; }
-  const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) && event.target.type !== "checkbox";
+  const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
   if (typing && event.key === "Escape") { event.target.blur(); if (editing) { editing = false; show(); } return; }
   if (typing || byId("dialog").open || event.ctrlKey || event.metaKey || event.altKey || !(event.key in ACTIONS)) return;
   event.preventDefault();
