@@ -169,8 +169,14 @@ class SplitFlips:
 
 
 def flips_of(runs: Sequence[Sequence[RunCase]]) -> list[SplitFlips]:
-    """Compare the champions of runs by question, test first."""
-    first, *others = ({case.key: case for case in cases if "champion" in case.replies} for cases in runs)
+    """Compare the champions of runs by question, test first.
+
+    A question with another text or other accepted answers is another one, though data sets may give both the same id.
+    """
+    first, *others = (
+        {(case.key, case.question, case.answers): case for case in cases if "champion" in case.replies}
+        for cases in runs
+    )
     by_split: dict[SplitName, list[SharedQuestion]] = defaultdict(list)
     for key, case in first.items():
         cases = [case, *(other[key] for other in others if key in other)]

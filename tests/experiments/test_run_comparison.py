@@ -69,6 +69,14 @@ def test_flips_are_the_questions_asked_by_all_that_not_all_answer_alike(folders:
     assert [verdict.delta for verdict in of_three.differences] == [0.5, 0.0]
 
 
+def test_a_question_that_was_rewritten_or_has_other_answers_is_another_one() -> None:
+    before = [asked("q1", True), asked("q2", True), asked("q3", True)]
+    changes: list[dict[str, object]] = [{"question": "What of it?"}, {"answers": ("silver",)}, {}]
+    after = [case.model_copy(update=change) for case, change in zip(before, changes, strict=True)]
+    (test,) = flips_of([before, after])
+    assert (test.questions, test.right) == (1, (1, 1))
+
+
 def test_the_page_has_both_replies_gold_blame_and_links_to_the_traces(
     folders: list[RunFolder], command: Command, tmp_path: Path
 ) -> None:
@@ -88,6 +96,9 @@ def test_the_page_has_both_replies_gold_blame_and_links_to_the_traces(
     ):
         assert shown in page.text
     assert "What of q1?" not in page.text
+    assert out.read_text().partition('id="flips"')[2].partition("</table>")[0].count("<tbody>") == 2, (
+        "one a row, to filter"
+    )
     traces = [link for link in page.links if "#question=" in link]
     assert [link.partition("=")[2] for link in traces] == ["q3", "q3", "q2", "q2"], "what turned wrong comes first"
     assert [(out.parent / unquote(link.partition("#")[0])).read_text() for link in traces] == ["a page"] * 4
