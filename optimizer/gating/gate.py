@@ -205,7 +205,8 @@ def decide(comparison: Comparison, level: float = GATE_LEVEL) -> GateDecision:
         outcome = GateOutcome.LOSES_ANCHORS
     figures = (
         f"{delta:+.3f} over {len(comparison.deltas)} conversations, one-sided p {p_text(p_value)}, "
-        f"{comparison.gained} questions gained, {comparison.lost} of {comparison.anchors} anchors lost"
+        f"{comparison.gained} question{'s' * (comparison.gained != 1)} gained, "
+        f"{comparison.lost} of {comparison.anchors} anchors lost"
     )
     if comparison.doubt is not None:
         figures += f"; with recorded inputs, chance of no gain {comparison.doubt:.2f}"

@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.slow, NO_BROWSER]
 
 ROOT = Path(__file__).resolve().parents[2]
 FORMS: dict[str, dict[str, Any]] = {
-    "light": {"viewport": {"width": 1400, "height": 900}, "color_scheme": "light"},
+    "light": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
     "dark": {"viewport": {"width": 1400, "height": 900}, "color_scheme": "dark"},
     "narrow": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light"},
     "print": {"viewport": {"width": 720, "height": 1000}, "color_scheme": "dark"},
@@ -124,6 +124,11 @@ def test_every_page_can_be_read_in_every_form(pages: dict[str, str]) -> None:
                 wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
                 if wide > 0:
                     problems.append(f"{name}, {form}: {wide} pixels wider than the window")
+                scrolling = (
+                    "[...document.querySelectorAll('.scroll')].filter((part) => part.scrollWidth > part.clientWidth)"
+                )
+                if form == "light" and (parts := page.evaluate(f"{scrolling}.map((part) => part.textContent.trim())")):
+                    problems.append(f"{name}, {form}: scrolls sideways: {parts[0][:60]}")
                 for violation in axe.Axe().run(page).response["violations"]:
                     if violation["impact"] in GRAVE:
                         where = violation["nodes"][0]["html"][:120]

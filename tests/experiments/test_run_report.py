@@ -256,10 +256,19 @@ def test_no_value_is_written_as_python_writes_it() -> None:
     assert 'sampled true own – modules ["a", "b"]' in text
 
 
+def test_where_fewer_tokens_are_sought_a_tile_has_them() -> None:
+    tokens = {"baseline": 95.3, "champion": 83.9}
+    sought = replace(summary(loop_result()), margin=0.02, tokens_per_question=tokens)
+    for shown, made in ((True, sought), (False, replace(sought, margin=None))):
+        assert (
+            "tokens a question, test 95 → 84" in Page(render_report(ReportInput(made, BASELINE, TUNED))).text
+        ) is shown
+
+
 def test_unchanged_prompts_are_said_to_be_unchanged() -> None:
     page = Page(page_of(loop_result(), champion=BASELINE))
     assert "no rewrite took their place" in page.text
-    assert "as shipped" in page.text
+    assert "not changed" in page.text
 
 
 def test_a_comparison_of_prompts_holds_both_texts_in_order() -> None:
