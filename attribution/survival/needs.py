@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
-from itertools import filterfalse, pairwise
+from itertools import pairwise
 from typing import Literal
 
 from attribution.constants import IMPLIED, IMPLIED_WORDS, ITEM_WORDS, ON_TOPIC, PARTLY_STATED, STATED
@@ -269,7 +269,7 @@ class _NeedReader:
         spoken_words = content_of(without_courtesies(turn.text)) - self._speakers
         if time_words(self._question.question).isdisjoint(times := time_words(turn.text)):
             # When something happened is seldom what is concluded from it.
-            spoken_words = spoken_words.difference(filterfalse(is_number, times)) or spoken_words
+            spoken_words = spoken_words.difference(word for word in times if not is_number(word)) or spoken_words
         telling = sorted(spoken_words, key=lambda word: (word in preferred, weight(word), word), reverse=True)
         words = frozenset(telling[:IMPLIED_WORDS])
         label, denied = f"what {turn.id} says", denies(clause_with((words,), turn.text, self._vocabulary))
