@@ -130,6 +130,9 @@ PLAIN_WORDS = 5
 LEFT_OF_A_DENIED_ANSWER = 0.3
 """What a text carries of an answer that it denies. A choice: below every threshold, but not nothing, insensitive."""
 
+LEFT_UNSAID = 1
+"""Content words of a clause that a text may leave out and still say no more than that it is so, or is not. A choice."""
+
 MOST_OF_A_TURN = 0.5
 """Part of a turn's content in a stored chunk that was cut from it. A choice, insensitive."""
 

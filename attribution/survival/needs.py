@@ -256,7 +256,7 @@ class _NeedReader:
     def _need(self, forms: _Forms, saying: Sequence[Turn], label: str, basis: Basis) -> Need:
         ids = _ids(saying)
         others = (turn for turn in self._conversation.turns() if turn.id not in ids)
-        denied = any(denies(clause_with(forms, turn.text, self._vocabulary)) for turn in saying)
+        denied = any(denies(clause_with(forms, without_courtesies(turn.text), self._vocabulary)) for turn in saying)
         is_length = not content_of(label).isdisjoint(_LENGTHS) or _CJK_LENGTH.search(label)
         days = self._days if is_length else {}
         since = tuple(span for turn in saying if days for span in spans_of(turn.text, days[turn.id]))
@@ -266,13 +266,14 @@ class _NeedReader:
     def _implied(self, turn: Turn, *forms: frozenset[str]) -> Need:
         preferred = content_of(self._question.question).union(*forms)
         weight = self._vocabulary.weight
-        spoken_words = content_of(without_courtesies(turn.text)) - self._speakers
+        told = without_courtesies(turn.text)
+        spoken_words = content_of(told) - self._speakers
         if time_words(self._question.question).isdisjoint(times := time_words(turn.text)):
             # When something happened is seldom what is concluded from it.
             spoken_words = spoken_words.difference(word for word in times if not is_number(word)) or spoken_words
         telling = sorted(spoken_words, key=lambda word: (word in preferred, weight(word), word), reverse=True)
         words = frozenset(telling[:IMPLIED_WORDS])
-        label, denied = f"what {turn.id} says", denies(clause_with((words,), turn.text, self._vocabulary))
+        label, denied = f"what {turn.id} says", denies(clause_with((words,), told, self._vocabulary))
         return Need((words,), (turn.id,), label, "implied", unique=False, threshold=IMPLIED, denied=denied)
 
 

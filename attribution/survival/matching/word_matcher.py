@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from attribution.constants import ABOUT, CLEARLY_ABOUT, LEFT_OF_A_DENIED_ANSWER, PHRASE_WORDS, PLAIN_WORDS, STATED
+from attribution.constants import (
+    ABOUT,
+    CLEARLY_ABOUT,
+    LEFT_OF_A_DENIED_ANSWER,
+    LEFT_UNSAID,
+    PHRASE_WORDS,
+    PLAIN_WORDS,
+    STATED,
+)
 from attribution.survival.matching.matcher import Grade
 from attribution.survival.needs import clause_with, fact_of, listed
 from attribution.text.calendar_names import MONTHS, WEEKDAYS
@@ -206,8 +214,12 @@ class Grader:
         """
         if need.denied == denies(text) or (not need.denied and need.basis != "implied"):
             return False
-        said = frozenset().union(*(content_of(self._turns[turn].spoken) for turn in need.turns))
-        return content_of(text) <= said | self._persons
+        words = content_of(text) - self._persons - self._others
+        return any(
+            words <= said and len(said - words) <= LEFT_UNSAID
+            for turn in need.turns
+            for said in (content_of(clause_with(need.forms, self._turns[turn].text, self._vocabulary)),)
+        )
 
     def _at_another_time(self, need: Need, text: str) -> bool:
         """Whether a text gives another month or weekday than the question and the turns do."""
