@@ -144,7 +144,8 @@ def _wait(
                 return
         except (urllib.error.URLError, OSError):
             time.sleep(0.05)
-    raise RunError(f"the MLflow UI did not answer within {READY_SECONDS:.0f} s; {log} says why")
+    why = f"{log} says why" if log.stat().st_size else "the machine may be busy, so try again later"
+    raise RunError(f"the MLflow UI did not answer within {READY_SECONDS:.0f} s; {why}")
 
 
 def _listening(port: int | None) -> socket.socket:

@@ -1,5 +1,6 @@
 """`memtune ui` over a real store, as a process of its own."""
 
+import itertools
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 from run_shapes import loop_result, run_folder, summary
 
+from experiments.mlflow_tracking import server_ui
 from experiments.mlflow_tracking.server_ui import LOG, page_of_interest, require_store, start_ui, stop_ui
 from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.runs.folder import LOCK, RunFolder
@@ -185,3 +187,14 @@ def test_two_that_start_at_once_each_show_their_own_home(mlflow_home: Path, tmp_
     finally:
         for process, _ in started:
             stop_ui(process)
+
+
+@pytest.mark.parametrize(("logged", "told"), [("", "may be busy"), ("ImportError: mlflow", "ui.log says why")])
+def test_a_ui_that_does_not_answer_is_told_with_what_its_log_has(tmp_path: Path, logged: str, told: str) -> None:
+    log = tmp_path / "ui.log"
+    log.write_text(logged)
+    clock = itertools.count(step=server_ui.READY_SECONDS)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as silent:
+        with pytest.raises(RunError, match=told):
+            server_ui._wait(silent, "http://127.0.0.1:9", log, lambda: float(next(clock)))
+        silent.kill()
