@@ -84,8 +84,8 @@ async function decide(verdict) {
   let targets = listed.filter((row) => (chosen.size ? chosen.has(row.id) : row.id === here));
   if (verdict === "undo" && !targets.some(verdictOf)) targets = rows.filter((row) => latest.includes(row.id) && verdictOf(row));
   const decisions = targets.map((row) => ({ row: row.id, verdict, ...(verdict === "right" ? { question: textOf(row).question, answers: textOf(row).answers } : {}) }));
-  if (!targets.length) tell(verdict === "undo" ? "nothing to undo" : "no row here", true);
-  if (!targets.length || !(await send(decisions))) return;
+  if (!targets.length) { tell(verdict === "undo" ? "nothing to undo" : "no row here", true); return; }
+  if (!(await send(decisions))) return;
   if (verdict === "undo") here = targets[0].id;
   const several = chosen.size > 0;
   chosen.clear();
