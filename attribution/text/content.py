@@ -172,14 +172,19 @@ class Vocabulary:
         # Exact: the order of a set is another in each process.
         share = math.fsum(map(self.weight, common)) / math.fsum(map(self.weight, needed))
         lacks_number = any(
-            (is_number(word) and word != "1") or (self.language not in LANGUAGES and word in _MONTHS)
+            (is_number(word) and word != "1") or (self.language not in LANGUAGES and word in MONTH_WORDS)
             for word in needed - common
         )
         return min(share, WITHOUT_A_NUMBER) if lacks_number else share
 
 
 _DATE_STEMS = frozenset(stem(word.lower()) for word in (*MONTHS, *WEEKDAYS, *_DATE_WORDS.split()))
-_MONTHS = frozenset(map(str.lower, MONTHS))
+MONTH_WORDS = frozenset(map(str.lower, MONTHS))
+"""The months as content words, in every language."""
+
+WEEKDAY_WORDS = frozenset(map(str.lower, WEEKDAYS))
+"""The days of the week as content words, in every language."""
+
 _CUE_STEMS = _DATE_STEMS | frozenset(map(stem, _RELATIVE_WORDS.split()))
 
 

@@ -9,8 +9,7 @@ from functools import cache, lru_cache
 from nicknames import NickNamer
 
 from attribution.constants import SHORTEST_ABBREVIATION
-from attribution.text.calendar_names import MONTHS, WEEKDAYS
-from attribution.text.content import content_of
+from attribution.text.content import MONTH_WORDS, WEEKDAY_WORDS, content_of
 from attribution.text.languages.language_data import (
     LANGUAGES,
     Language,
@@ -29,8 +28,6 @@ _CAPITALISED = re.compile(r"(?<!\w)[^\W\d_a-zß-öø-ÿ]\w+")
 _PATTERNS = compiled_of_language("common", "names")
 _TITLES = frozenset(words_of_language("common", "titles"))
 _FEMININE = re.compile("[ae]?|n[ae]|l?l[ae]|elle|ett[ae]|in[ae]")
-
-_MONTH_NAMES = frozenset(map(str.casefold, MONTHS))
 
 
 @cached_in_language(4096)
@@ -102,9 +99,7 @@ def written_as_name(text: str, name: str) -> bool:
         if _PATTERNS["of_a_person"].match(after):
             return True
         begins = _PATTERNS["begins"].search(before) is not None
-        month = name.casefold() in _MONTH_NAMES and (
-            _PATTERNS["in_a_month"].search(before) or re.match(r",? \d", after)
-        )
+        month = name.casefold() in MONTH_WORDS and (_PATTERNS["in_a_month"].search(before) or re.match(r",? \d", after))
         if not begins and not month:
             return True
     return False
@@ -116,18 +111,13 @@ def _may_name(word: str, *, after_article: bool = False) -> bool:
         return False
     if language() == "en":
         of_a_country = _PATTERNS["of_a_country"].fullmatch(word) and is_known(lower, "en")
-        return not (content_of(word) <= _calendar() or of_a_country)
+        return not (content_of(word) <= MONTH_WORDS | WEEKDAY_WORDS or of_a_country)
     return language() != "de" or not (after_article or _is_german_noun(word))
 
 
 def _is_german_noun(word: str) -> bool:
     """Whether the dictionary lists it in another form; names are listed as they are, but for a genitive."""
     return is_known(word, "de") and dictionary_form(word, "de") not in (word, word.removesuffix("s"))
-
-
-@lru_cache
-def _calendar() -> frozenset[str]:
-    return frozenset().union(*map(content_of, (*MONTHS, *WEEKDAYS)))
 
 
 @lru_cache(maxsize=1)

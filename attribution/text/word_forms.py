@@ -37,7 +37,7 @@ _WHOLE = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ß": "ss", "æ": "ae", "œ": "oe"}
     | {"Ø": "O", "Ł": "L", "Đ": "D", "Ð": "D", "Þ": "Th", "Æ": "Ae", "Œ": "Oe"}
 )
-"""Letters whose mark Unicode has no sign for."""
+"""Letters that Unicode does not take apart."""
 
 
 def without_accents(word: str) -> str:

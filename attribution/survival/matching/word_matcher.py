@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import TYPE_CHECKING
 
 from attribution.constants import (
@@ -17,9 +16,8 @@ from attribution.constants import (
 )
 from attribution.survival.matching.matcher import Grade
 from attribution.survival.needs import clause_with, fact_of, listed
-from attribution.text.calendar_names import MONTHS, WEEKDAYS
 from attribution.text.clauses import statements_of
-from attribution.text.content import Vocabulary, content_of, time_words
+from attribution.text.content import MONTH_WORDS, WEEKDAY_WORDS, Vocabulary, content_of, time_words
 from attribution.text.dates import as_precise_as, spans_of, without_stamp
 from attribution.text.languages.reading_language import in_its_language
 from attribution.text.names import names_in, short_for
@@ -82,8 +80,7 @@ class Grader:
             return frozenset()
         links = self._links.get(need.turns)
         if links is None:
-            said = frozenset().union(*(content_of(self._turns[turn].text) for turn in need.turns))
-            said -= self._persons.union(self._others, *need.forms)
+            said = self._said(need).difference(self._persons, self._others, *need.forms)
             links = self._links[need.turns] = frozenset(
                 name
                 for turn in self._turns.values()
@@ -215,25 +212,19 @@ class Grader:
         if need.denied == denies(text) or (not need.denied and need.basis != "implied"):
             return False
         words = content_of(text) - self._persons - self._others
-        return any(
-            words <= said and len(said - words) <= LEFT_UNSAID
-            for turn in need.turns
-            for said in (content_of(clause_with(need.forms, self._turns[turn].text, self._vocabulary)),)
-        )
+        clauses = (clause_with(need.forms, self._turns[turn].text, self._vocabulary) for turn in need.turns)
+        return any(words <= said and len(said - words) <= LEFT_UNSAID for said in map(content_of, clauses))
 
     def _at_another_time(self, need: Need, text: str) -> bool:
         """Whether a text gives another month or weekday than the question and the turns do."""
-        said = frozenset().union(*(content_of(self._turns[turn].text) for turn in need.turns))
-        for names in _calendar():
-            asked, given = self._topics[0] & said & names, content_of(text) & names
-            if asked and given and asked.isdisjoint(given):
-                return True
-        return False
+        asked, given = self._topics[0] & self._said(need), content_of(text)
+        return any(
+            asked & names and given & names and not asked & given & names for names in (MONTH_WORDS, WEEKDAY_WORDS)
+        )
 
-
-@cache
-def _calendar() -> tuple[frozenset[str], frozenset[str]]:
-    return content_of(" ".join(MONTHS)), content_of(" ".join(WEEKDAYS))
+    def _said(self, need: Need) -> frozenset[str]:
+        """The content words of a need's turns."""
+        return frozenset().union(*(content_of(self._turns[turn].text) for turn in need.turns))
 
 
 def _gives_time(need: Need, text: str, spoken_on: date | None) -> bool:
